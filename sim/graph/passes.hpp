@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Passes over a layer graph: each is one idea, in a file of its own (pass_*.cpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/graph/op_graph.hpp"
+
+namespace voltaic::graph {
+
+enum class Precision : std::uint8_t { fp64, fp32, tf32, fp16, bf16, int8, int4, fp8, mixed_fp16, mixed_bf16 };
+std::string_view to_string(Precision precision);
+std::optional<Precision> parse_precision(std::string_view name);
+const std::vector<Precision>& all_precisions();
+
+/// Sets the type of every floating tensor and the compute type of every node. Plain precisions convert everything
+/// (int8, int4, fp8: matrix products and convolutions only, the rest runs in fp16). `mixed-*` follow the autocast lists of
+/// PyTorch: products in 16 bit with cast nodes for fp32 parameters, softmax, norms and losses in fp32, others by widest input.
+void assign_precision(OpGraph& graph, Precision precision);
+
+struct BackwardOptions {
+  bool accumulate_gradients = true;  ///< Emit the gradient accumulation of eager frameworks (a fresh .grad: no kernel).
+};
+/// Appends the reverse-mode gradient of `graph.loss` (or of the sum of its outputs when there is no loss): one or more
+/// nodes per differentiable forward node, in reverse program order, phase backward.
+/// Gradients meeting at a tensor used twice are added by explicit `add` nodes. Operations without a rule throw UnsupportedError.
+void append_backward(OpGraph& graph, const BackwardOptions& options = {});
+
+enum class Optimizer : std::uint8_t { sgd, momentum, adam, adamw, lamb };
+std::string_view to_string(Optimizer optimizer);
+std::optional<Optimizer> parse_optimizer(std::string_view name);
+/// Bytes of optimizer state per parameter element beyond weights and gradients: 0, 4, 8, 8, 8; mixed precision adds 4 for master weights.
+double optimizer_state_bytes(Optimizer optimizer, Precision precision);
+/// Appends the optimizer phase: multi-tensor updates as the framework's foreach/fused kernels do them.
+void append_optimizer(OpGraph& graph, Optimizer optimizer, Precision precision);
+
+/// Fuses chains of pointwise operations (and a trailing cast or dropout) into `fused_pointwise` nodes, as graph compilers do.
+/// Returns how many nodes disappeared.
+std::int64_t fuse_pointwise(OpGraph& graph);
+
+/// Device memory of a step, in bytes, each part rounded as an allocator would (512 B blocks).
+struct MemoryPlan {
+  std::int64_t weights = 0;
+  std::int64_t gradients = 0;
+  std::int64_t optimizer_state = 0;
+  std::int64_t activations = 0;  ///< Peak of live activations by first and last use in program order, views sharing storage.
+  std::int64_t kv_cache = 0;
+  std::int64_t total() const { return weights + gradients + optimizer_state + activations + kv_cache; }
+};
+MemoryPlan plan_memory(const OpGraph& graph);
+
+}  // namespace voltaic::graph

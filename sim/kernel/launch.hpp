@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// One kernel launch as the library would issue it: grid, CTA resources, work. A kernel is where a graph, which knows
+// operations only, meets the engines, which know time only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "arch/units/data_type.hpp"
+#include "arch/units/quantity.hpp"
+
+namespace voltaic::kernel {
+
+/// What one CTA occupies on an SM.
+struct CtaResources {
+  int threads = 128;
+  int registers_per_thread = 32;
+  Bytes shared_memory;
+};
+
+/// Work of a launch, from its arguments alone. Bytes are compulsory: each operand once.
+struct Work {
+  double mac = 0;            ///< Multiply-adds that the operation needs (not those of padding).
+  double other_flop = 0;     ///< Operations outside products.
+  double special = 0;        ///< Special-function calls (exp, tanh, rsqrt).
+  Bytes read;
+  Bytes written;
+  Bytes traffic() const { return read + written; }
+  Flops flop() const { return {2 * mac + other_flop}; }
+};
+
+/// C[b,m,n] = A[b,m,k] x B[b,k,n], row-major; m are samples or tokens, n the output width.
+struct GemmProblem {
+  std::int64_t batch = 1, m = 1, n = 1, k = 1;
+  bool transpose_a = false;
+  bool transpose_b = false;       ///< B stored [n,k]: a linear layer with weights [out,in].
+  bool linear = true;             ///< One 2-d product of a dense layer; false: (strided) batched product.
+  bool bias = false;
+  DataType math = DataType::fp32; ///< Type multiplied: fp64, fp32 (SIMT), tf32, fp16, bf16, int8, ...
+  double a_bytes = 4, b_bytes = 4, c_bytes = 4;  ///< Per element.
+  friend bool operator==(const GemmProblem&, const GemmProblem&) = default;
+};
+
+/// A matrix kernel: which tile, how the k loop is split.
+struct GemmTile {
+  std::string name;         ///< Calibration key: "64x128", "32x32s".
+  int tile_m = 128, tile_n = 128, tile_k = 8;
+  int warps = 8, stages = 2;
+  int ctas_per_sm = 2;
+  std::int64_t split_k = 1;
+  bool tensor_cores = false;
+};
+struct GemmKernel {
+  GemmProblem problem;
+  GemmTile tile;
+};
+
+enum class ConvPass : std::uint8_t { forward, dgrad, wgrad };
+/// N x C x spatial input, K filters; 1-d and 2-d have leading spatial sizes of 1.
+struct ConvProblem {
+  ConvPass pass = ConvPass::forward;
+  std::int64_t n = 1, c = 1, k = 1, groups = 1;
+  std::int64_t in[3] = {1, 1, 1}, filter[3] = {1, 1, 1}, out[3] = {1, 1, 1};
+  std::int64_t stride[3] = {1, 1, 1}, pad[3] = {0, 0, 0}, dilation[3] = {1, 1, 1};
+  DataType math = DataType::fp32;
+  double element_bytes = 4;
+  bool bias = false;
+  bool channels_last = false;
+  friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
+};
+enum class ConvAlgorithm : std::uint8_t { implicit_gemm, implicit_precomp_gemm, winograd_fused, winograd_nonfused, fft, direct_depthwise };
+std::string_view to_string(ConvAlgorithm algorithm);
+struct ConvKernel {
+  ConvProblem problem;
+  ConvAlgorithm algorithm = ConvAlgorithm::implicit_precomp_gemm;
+  GemmTile tile;
+};
+
+/// Which bandwidth, floor and latency law a memory-bound kernel follows: the key of its calibration.
+enum class VectorKind : std::uint8_t {
+  elementwise,      ///< Contiguous pointwise, vectorised.
+  elementwise_broadcast,  ///< Pointwise with a broadcast or strided operand.
+  softmax_warp,     ///< Rows of up to 1024 columns held in registers.
+  softmax_block,    ///< Longer rows, read three times.
+  layer_norm,       ///< One CTA per row, input read twice.
+  norm_backward,
+  norm_param_grad,
+  batch_norm,
+  reduction,
+  copy,             ///< Contiguous.
+  copy_strided,     ///< Transposing or gathering copies.
+  embedding,
+  scatter,
+  dropout,
+  pooling,
+  cross_entropy,
+  optimizer,
+  fill,
+};
+std::string_view to_string(VectorKind kind);
+struct VectorKernel {
+  VectorKind kind = VectorKind::elementwise;
+  std::int64_t rows = 1;
+  std::int64_t cols = 1;
+  int tensor_inputs = 1;
+  double reread_bytes = 0;        ///< Bytes read again beyond the compulsory ones; L1 and L2 may serve them.
+  std::string_view function;      ///< Pointwise function ("pow", "gelu"); chooses compute cost per element.
+  double element_bytes = 4;
+  bool backward = false;
+};
+
+/// Fused attention of one layer (flash) or one decode step over a cache.
+struct AttentionKernel {
+  std::int64_t batch = 1, heads = 1, kv_heads = 1, seq_q = 1, seq_kv = 1, head_dim = 64, value_dim = 64;
+  bool causal = false;
+  bool decode = false;
+  bool backward = false;
+  std::int64_t window = 0;        ///< 0: none.
+  DataType math = DataType::fp16;
+  double element_bytes = 2;
+  std::int64_t splits = 1;        ///< KV splits, merged by a second kernel.
+};
+
+/// Copies between host and device.
+struct TransferKernel {
+  Bytes bytes;
+  bool to_device = true;
+  bool pinned = true;
+};
+
+using KernelDetail = std::variant<GemmKernel, ConvKernel, VectorKernel, AttentionKernel, TransferKernel>;
+
+struct Launch {
+  std::string name;               ///< As the library names it: "ampere_sgemm_128x64_tn".
+  std::string_view library;       ///< "cuBLAS", "cuDNN", "ATen", "flash-attn", "apex", "driver".
+  std::string_view family;        ///< Calibration and interval family: "gemm_simt", "gemm_tensor", "elementwise", ...
+  std::int64_t grid[3] = {1, 1, 1};
+  CtaResources cta;
+  DataType math = DataType::fp32; ///< Type in which `work.mac` multiplies.
+  bool tensor_cores = false;
+  Work work;
+  KernelDetail detail;
+  double ctas() const {
+    return static_cast<double>(grid[0]) * static_cast<double>(grid[1]) * static_cast<double>(grid[2]);
+  }
+};
+
+}  // namespace voltaic::kernel

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// The answer to one request: all that tables, JSON and pages show. Filled by sim/simulator.cpp, computed nowhere else.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/graph/op_graph.hpp"
+#include "sim/graph/passes.hpp"
+#include "sim/kernel/kernel_cost.hpp"
+#include "sim/runtime/device.hpp"
+
+namespace voltaic::report {
+
+/// Shares of the total by what bounds it: the seven kernel bounds, then launch and communication. Sum to 1.
+inline constexpr std::size_t kStepBounds = kernel::kBounds + 2;
+
+struct KernelRow {
+  kernel::Launch launch;
+  kernel::KernelCost cost;
+};
+
+/// One distinct lowered node (repeats share it) and the instances that use it.
+struct NodeRow {
+  std::uint32_t node = 0;           ///< Index in the graph.
+  std::uint32_t distinct = 0;       ///< Index into Prediction::distinct.
+};
+struct DistinctNode {
+  std::vector<KernelRow> kernels;
+  Seconds gpu_time;                 ///< Sum of its kernels.
+  Seconds host_time;                ///< Dispatch, per instance.
+  std::string unmodelled_reason;
+  double unmodelled_bytes = 0;
+};
+
+/// A layer of the report: the nodes of one layer name and phase, in program order.
+struct LayerRow {
+  std::string id;
+  std::string op;                   ///< The operation, or "block" when several.
+  graph::Phase phase = graph::Phase::forward;
+  std::vector<std::uint32_t> nodes;
+  Seconds time;                     ///< Kernel time of its nodes.
+  double flop = 0;
+  double mac = 0;
+};
+
+struct Interval {
+  Seconds low, high;
+  double confidence = 0.9;
+  std::string evidence;             ///< "measured", "interpolated" or "extrapolated"
+};
+
+struct Optional {
+  std::optional<double> value;
+  std::string reason;               ///< Why it is not known.
+};
+
+struct Unmodelled {
+  std::string op;
+  std::int64_t count = 0;
+  std::string reason;
+  double bytes = 0;
+};
+
+struct Sensitivity {
+  std::string path;                 ///< "gpu.dram.peak_bandwidth"
+  std::string change;               ///< "*1.1"
+  double time_ratio = 1;            ///< New time over old.
+};
+
+struct Prediction {
+  // request as resolved: name and value, in a fixed order
+  std::vector<std::pair<std::string, std::string>> request;
+  std::vector<std::string> assumptions;
+  std::vector<std::string> warnings;
+  std::string workload;
+  std::string gpu;
+  std::string calibration_id;
+  std::string input_path, input_sha256;
+
+  Seconds total, forward, backward, optimizer;
+  double share_kernels = 0, share_communication_exposed = 0, share_host_exposed = 0, share_idle = 0;
+  Interval interval;
+  double samples_per_s = 0;
+  std::optional<double> tokens_per_s;
+  double global_batch = 0;
+  double flop = 0, mac = 0;
+  double model_flop_utilization = 0;
+  FlopsPerSecond peak;
+  std::string peak_name;
+  graph::MemoryPlan memory;
+  std::int64_t workspace_bytes = 0, context_bytes = 0, capacity_bytes = 0;
+  std::int64_t memory_total() const { return memory.total() + workspace_bytes + context_bytes; }
+  bool fits() const { return memory_total() <= capacity_bytes; }
+  Optional energy_j, average_power_w, cost_usd, co2_g;
+  std::array<double, kStepBounds> bound{};
+  std::vector<LayerRow> layers;
+  std::vector<NodeRow> nodes;
+  std::vector<DistinctNode> distinct;
+  std::vector<Unmodelled> unmodelled;
+  std::vector<Sensitivity> sensitivities;   ///< explain only
+  graph::OpGraph graph;
+  runtime::Timeline timeline;
+};
+
+}  // namespace voltaic::report

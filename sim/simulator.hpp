@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// The face of the simulator: a request in, a prediction out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "arch/loader.hpp"
+#include "sim/cost/engine.hpp"
+#include "sim/graph/passes.hpp"
+#include "sim/kernel/lowering.hpp"
+#include "sim/report/prediction.hpp"
+
+namespace voltaic {
+
+/// What to run on what, fully resolved. The workload is handed in as a graph: this folder knows no zoo and no files.
+struct SimulationOptions {
+  bool training = false;
+  graph::Precision precision = graph::Precision::fp16;
+  graph::Optimizer optimizer = graph::Optimizer::adam;
+  kernel::Framework framework = kernel::Framework::eager;
+  cost::EngineKind engine = cost::EngineKind::analytic;
+  bool sparsity = false;
+  bool include_optimizer = true;      ///< Training steps of some measured tables stop after backward.
+  bool include_loss = true;
+  double samples = 1;                 ///< Samples per step.
+  double tokens_per_sample = 0;       ///< 0: not a token model.
+  double kv_cache_elements = 0;       ///< Elements cached at this step, all samples together.
+};
+
+/// Engine, library rules and memo of one GPU; reusable over many predictions, also from several threads.
+class Simulator {
+ public:
+  explicit Simulator(std::shared_ptr<const arch::ResolvedGpu> gpu,
+                     cost::EngineKind engine = cost::EngineKind::analytic);
+  ~Simulator();
+  Simulator(const Simulator&) = delete;
+  Simulator& operator=(const Simulator&) = delete;
+
+  const arch::ResolvedGpu& gpu() const;
+  /// `forward` is the forward graph in fp32; passes run on a copy. Throws UnsupportedError as the passes and lowering do.
+  report::Prediction predict(graph::OpGraph forward, const SimulationOptions& options) const;
+  /// Time of one launch on this GPU.
+  kernel::KernelCost cost(const kernel::Launch& launch) const;
+  const kernel::LibraryChoice& library() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Throws UnsupportedError when the GPU cannot multiply in this precision, saying what it has:
+/// "v100-sxm2-16gb has no BF16 tensor cores: it multiplies in fp64, fp32, fp16 (tensor cores), int8 (DP4A)".
+/// Returns a warning to show, or empty ("int8 runs on DP4A, not on tensor cores").
+std::string check_precision(const arch::GpuSpec& gpu, graph::Precision precision);
+
+}  // namespace voltaic

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// Catch2 2 and 3 under one include.
+#pragma once
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
+
+using Catch::Matchers::WithinAbs;
+using Catch::Matchers::WithinRel;
