@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// What would help most: the same request again with one thing changed at a time.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "sim/simulator.hpp"
+
+namespace voltaic {
+
+/// Ways to make the changed requests; the caller knows how the GPU and the workload were named.
+struct SensitivityInputs {
+  /// The same GPU with one more override. Empty: hardware is not varied.
+  std::function<std::shared_ptr<const arch::ResolvedGpu>(const arch::Override&)> resolve;
+  /// The forward graph and its options at twice the batch; nullopt when the workload has no batch. Empty: not varied.
+  std::function<std::optional<std::pair<graph::OpGraph, SimulationOptions>>()> double_batch;
+};
+
+/// Time ratios, the most helpful first (ties in a fixed order). The batch's ratio is per sample, so below 1 is a gain.
+std::vector<report::Sensitivity> sensitivities(const graph::OpGraph& forward, const SimulationOptions& options,
+                                               const Simulator& simulator, Seconds base_total,
+                                               const SensitivityInputs& inputs);
+
+}  // namespace voltaic
