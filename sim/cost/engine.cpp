@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include "sim/cost/engine.hpp"
+
+#include "sim/cost/analytic.hpp"
+#include "sim/cost/conv_choice.hpp"
+#include "sim/cost/gemm_choice.hpp"
+#include "sim/cost/overlap.hpp"
+#include "sim/cost/roofline.hpp"
+
+namespace voltaic::cost {
+
+namespace {
+
+class Library final : public kernel::LibraryChoice {
+ public:
+  explicit Library(const arch::ResolvedGpu& gpu) : gemm_(gpu), conv_(gpu) {}
+  kernel::GemmTile choose(const kernel::GemmProblem& problem) const override { return gemm_(problem); }
+  kernel::ConvKernel choose(const kernel::ConvProblem& problem) const override { return conv_(problem); }
+
+ private:
+  GemmChoice gemm_;
+  ConvChoice conv_;
+};
+
+}  // namespace
+
+std::string_view to_string(EngineKind kind) {
+  return kind == EngineKind::roofline ? "roofline" : "analytic";
+}
+
+std::unique_ptr<kernel::CostModel> make_engine(EngineKind kind, const arch::ResolvedGpu& gpu) {
+  if (kind == EngineKind::roofline) return std::make_unique<RooflineEngine>(gpu.spec);
+  return std::make_unique<AnalyticEngine>(gpu);
+}
+
+std::unique_ptr<kernel::LibraryChoice> make_library(const arch::ResolvedGpu& gpu) {
+  return std::make_unique<Library>(gpu);
+}
+
+double smooth_max(double a, double b, double p) {
+  return smooth_max2(a, b, p);
+}
+
+}  // namespace voltaic::cost
