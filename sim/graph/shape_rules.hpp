@@ -5,6 +5,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/graph/op_graph.hpp"
@@ -18,7 +19,9 @@ struct TensorType {
 
 /// Thrown by rules; callers add file and place. The text reads "expected X, got Y".
 struct ShapeError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit ShapeError(const std::string& problem, std::string where = {})
+      : std::runtime_error(problem), place(std::move(where)) {}
+  std::string place;  ///< Below the node, as a JSON pointer without its first slash: "inputs/1", "attributes/axis"; may be empty.
 };
 
 /// Types of the outputs of `op` for these inputs and attributes. Throws ShapeError.
