@@ -22,7 +22,7 @@ class ParameterTree {
   std::string word(std::string_view path) const;
   std::vector<double> numbers(std::string_view path) const;
   bool has(std::string_view path) const;
-  /// Names of the members below `path`, in file order.
+  /// Names of the members below `path`, in file order, without the remarks "source" and "note".
   std::vector<std::string> keys(std::string_view path) const;
   /// The tree below `path`.
   ParameterTree at(std::string_view path) const;
@@ -31,6 +31,7 @@ class ParameterTree {
   const std::string& file() const;
 
  private:
+  friend struct TreeAccess;
   struct Impl;
   std::shared_ptr<const Impl> impl_;
 };
