@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "sim/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "arch/units/error.hpp"
+
+namespace voltaic {
+namespace {
+
+bool sixteen_bits_or_less(graph::Precision p) {
+  using graph::Precision;
+  return p != Precision::fp64 && p != Precision::fp32 && p != Precision::tf32;
+}
+
+std::string graph_key(const Request& r) {
+  const auto number = [](const std::optional<std::int64_t>& v) { return v ? std::to_string(*v) : std::string("-"); };
+  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", r.workload, r.training, static_cast<int>(r.phase),
+                                number(r.batch), number(r.seq), number(r.context), number(r.image_height),
+                                number(r.image_width), static_cast<int>(r.resolved_attention()));
+  for (const auto& [name, value] : r.dims) key += fmt::format("|{}={}", name, value);
+  return key;
+}
+
+std::string gpu_key(const Request& r) {
+  std::string key = fmt::format("{}|{}", r.gpu, static_cast<int>(r.engine));
+  for (const auto& o : r.overrides) key += fmt::format("|{}{}={}", o.path, o.multiply ? "*" : "", o.value);
+  return key;
+}
+
+/// The value of `cache[key]`, made by `make` outside the lock when it is missing.
+template <class T, class Make>
+std::shared_ptr<const T> cached(std::mutex& mutex, std::map<std::string, std::shared_ptr<const T>>& cache,
+                                const std::string& key, Make make) {
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = cache.find(key); found != cache.end()) return found->second;
+  }
+  auto made = make();
+  const std::lock_guard lock(mutex);
+  return cache.emplace(key, std::move(made)).first->second;
+}
+
+/// Defaults that the request took, in the words of the command line. Sizes are named by the workload itself.
+void note_defaults(const Request& r, report::Prediction& p) {
+  for (const auto& option : request_options()) {
+    if (r.given.count(std::string(option.name)) != 0) continue;
+    if (option.name == "gpu" || option.name == "mode" || option.name == "precision" || option.name == "framework" ||
+        option.name == "engine" || option.name == "attention" || (option.name == "optimizer" && r.training)) {
+      p.assumptions.push_back(fmt::format("--{} {} (default)", option.name, option.get(r)));
+    }
+  }
+}
+
+}  // namespace
+
+graph::Precision Request::resolved_precision() const {
+  if (precision) return *precision;
+  return training ? graph::Precision::mixed_fp16 : graph::Precision::fp16;
+}
+
+workloads::AttentionForm Request::resolved_attention() const {
+  if (attention) return *attention;
+  return sixteen_bits_or_less(resolved_precision()) ? workloads::AttentionForm::flash : workloads::AttentionForm::unfused;
+}
+
+workloads::BuildOptions Request::build_options() const {
+  workloads::BuildOptions o;
+  o.training = training;
+  o.phase = phase;
+  o.batch = batch;
+  o.seq = seq;
+  o.context = context;
+  o.image_height = image_height;
+  o.image_width = image_width;
+  o.dims = dims;
+  o.attention = resolved_attention();
+  return o;
+}
+
+std::shared_ptr<const workloads::Workload> Runner::workload(const Request& request) {
+  return cached(mutex_, workloads_, graph_key(request), [&] {
+    return std::make_shared<const workloads::Workload>(workloads::load_workload(request.workload, request.build_options()));
+  });
+}
+
+std::shared_ptr<const Simulator> Runner::simulator(const Request& request) {
+  return cached(mutex_, simulators_, gpu_key(request), [&] {
+    auto gpu = std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, request.overrides));
+    return std::make_shared<const Simulator>(std::move(gpu), request.engine);
+  });
+}
+
+SimulationOptions Runner::options(const Request& request) {
+  const auto work = workload(request);
+  SimulationOptions options;
+  options.training = request.training;
+  options.precision = request.resolved_precision();
+  options.optimizer = request.optimizer;
+  options.framework = request.framework;
+  options.engine = request.engine;
+  options.include_optimizer = request.include_optimizer;
+  options.include_loss = request.include_loss;
+  options.samples = static_cast<double>(work->batch);
+  options.tokens_per_sample = static_cast<double>(work->tokens_per_sample);
+  options.kv_cache_elements = work->kv_cache_elements_per_token * static_cast<double>(work->kv_cache_tokens);
+  return options;
+}
+
+report::Prediction Runner::predict(const Request& request) {
+  const auto sim = simulator(request);
+  const std::string warning = check_precision(sim->gpu().spec, request.resolved_precision());
+  const auto work = workload(request);
+
+  report::Prediction p = sim->predict(work->graph, options(request));
+  p.workload = work->name;
+  p.input_path = work->source_path;
+  p.input_sha256 = work->source_sha256;
+  p.request.emplace_back("workload", request.workload);
+  for (const auto& option : request_options()) {
+    std::string value = option.get(request);
+    if (option.name == "batch") value = std::to_string(work->batch);
+    if (option.name == "seq" && work->tokens_per_sample > 0 && !request.seq) value = std::to_string(work->tokens_per_sample);
+    p.request.emplace_back(option.name, std::move(value));
+  }
+  std::vector<std::string> assumptions = std::move(p.assumptions);
+  p.assumptions.clear();
+  note_defaults(request, p);
+  p.assumptions.insert(p.assumptions.end(), work->assumptions.begin(), work->assumptions.end());
+  p.assumptions.insert(p.assumptions.end(), assumptions.begin(), assumptions.end());
+  p.warnings.insert(p.warnings.begin(), work->warnings.begin(), work->warnings.end());
+  if (!warning.empty() && std::find(p.warnings.begin(), p.warnings.end(), warning) == p.warnings.end()) {
+    p.warnings.insert(p.warnings.begin(), warning);
+  }
+  return p;
+}
+
+}  // namespace voltaic

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// The table of request options: how each is typed, kept and shown.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "arch/units/error.hpp"
+#include "sim/request.hpp"
+
+namespace voltaic {
+namespace {
+
+using graph::Precision;
+using workloads::AttentionForm;
+using workloads::RunPhase;
+
+[[noreturn]] void refuse(std::string_view option, std::string_view expected, std::string_view got) {
+  throw UsageError(fmt::format("--{}: expected {}, got '{}'", option, expected, one_line(got)));
+}
+
+std::int64_t whole_number(std::string_view option, std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 1) {
+    refuse(option, "a whole number of at least 1", text);
+  }
+  return value;
+}
+
+template <class Enum>
+Enum choice(std::string_view option, std::string_view text, std::optional<Enum> parsed, std::string_view known) {
+  if (!parsed) refuse(option, fmt::format("one of {}", known), text);
+  return *parsed;
+}
+
+std::string shown(const std::optional<std::int64_t>& v) { return v ? std::to_string(*v) : "model default"; }
+
+[[noreturn]] void not_built(std::string_view what) {
+  throw UnsupportedError(fmt::format("{} is not built yet", what));
+}
+
+void set_mode(Request& r, std::string_view v) {
+  if (v != "inference" && v != "training") refuse("mode", "inference or training", v);
+  r.training = v == "training";
+}
+
+void set_phase(Request& r, std::string_view v) {
+  if (v == "whole") {
+    r.phase = RunPhase::whole;
+  } else if (v == "prefill") {
+    r.phase = RunPhase::prefill;
+  } else if (v == "decode") {
+    r.phase = RunPhase::decode;
+  } else {
+    refuse("phase", "whole, prefill or decode", v);
+  }
+}
+
+std::string phase_name(const Request& r) {
+  switch (r.phase) {
+    case RunPhase::whole: return "whole";
+    case RunPhase::prefill: return "prefill";
+    case RunPhase::decode: return "decode";
+  }
+  return "";
+}
+
+void set_image(Request& r, std::string_view v) {
+  const auto x = v.find('x');
+  if (x == std::string_view::npos) refuse("image", "HxW, like 224x224", v);
+  r.image_height = whole_number("image", v.substr(0, x));
+  r.image_width = whole_number("image", v.substr(x + 1));
+}
+
+void set_dim(Request& r, std::string_view v) {
+  const auto equals = v.find('=');
+  if (equals == std::string_view::npos || equals == 0) refuse("dim", "name=N", v);
+  r.dims[std::string(v.substr(0, equals))] = whole_number("dim", v.substr(equals + 1));
+}
+
+std::string dims_shown(const Request& r) {
+  std::string out;
+  for (const auto& [name, value] : r.dims) out += fmt::format("{}{}={}", out.empty() ? "" : ",", name, value);
+  return out;
+}
+
+std::string overrides_shown(const Request& r) {
+  std::string out;
+  for (const auto& o : r.overrides) {
+    out += fmt::format("{}{}{}={}", out.empty() ? "" : ",", o.path, o.multiply ? "*" : "", o.value);
+  }
+  return out;
+}
+
+void set_precision(Request& r, std::string_view v) {
+  r.precision = choice("precision", v, graph::parse_precision(v),
+                       "fp64, fp32, tf32, fp16, bf16, int8, int4, fp8, mixed-fp16, mixed-bf16");
+}
+
+void set_attention(Request& r, std::string_view v) {
+  if (v == "auto") {
+    r.attention.reset();
+  } else if (v == "flash") {
+    r.attention = AttentionForm::flash;
+  } else if (v == "unfused") {
+    r.attention = AttentionForm::unfused;
+  } else {
+    refuse("attention", "auto, flash or unfused", v);
+  }
+}
+
+void set_engine(Request& r, std::string_view v) {
+  if (v == "cycle") not_built("--engine cycle");
+  if (v == "roofline") {
+    r.engine = cost::EngineKind::roofline;
+  } else if (v == "analytic") {
+    r.engine = cost::EngineKind::analytic;
+  } else {
+    refuse("engine", "roofline or analytic", v);
+  }
+}
+
+/// For options of the design whose part is still to come: the neutral value is taken, any other exits 4 by name.
+template <int Which>
+void set_future(Request&, std::string_view v) {
+  constexpr std::string_view kNames[] = {"--sparsity", "--system", "--gpus", "--devices", "--parallel", "--global-batch",
+                                         "--recompute"};
+  constexpr std::string_view kNeutral[] = {"none", "", "1", "0", "", "", "none"};
+  if (v != kNeutral[Which] || v.empty()) not_built(fmt::format("{} {}", kNames[Which], one_line(v)));
+}
+
+}  // namespace
+
+const std::vector<RequestOption>& request_options() {
+  static const std::vector<RequestOption> table{
+      {"gpu", "NAME|FILE", "GPU by name, MIG slice (NAME:PROFILE) or JSON file", false,
+       [](Request& r, std::string_view v) {
+         if (v.empty()) refuse("gpu", "a name or a file", v);
+         r.gpu = v;
+       },
+       [](const Request& r) { return r.gpu; }},
+      {"mode", "inference|training", "training is forward, backward and optimizer step", false, set_mode,
+       [](const Request& r) { return std::string(r.training ? "training" : "inference"); }},
+      {"phase", "whole|prefill|decode", "part of an autoregressive request", false, set_phase, phase_name},
+      {"batch", "N", "samples per step", false,
+       [](Request& r, std::string_view v) { r.batch = whole_number("batch", v); },
+       [](const Request& r) { return shown(r.batch); }},
+      {"seq", "N", "tokens per sample", false, [](Request& r, std::string_view v) { r.seq = whole_number("seq", v); },
+       [](const Request& r) { return shown(r.seq); }},
+      {"context", "N", "tokens already in the KV cache (decode)", false,
+       [](Request& r, std::string_view v) { r.context = whole_number("context", v); },
+       [](const Request& r) { return shown(r.context); }},
+      {"image", "HxW", "input image size", false, set_image,
+       [](const Request& r) {
+         return r.image_height ? fmt::format("{}x{}", *r.image_height, *r.image_width) : std::string("model default");
+       }},
+      {"dim", "name=N", "value of a named dimension of a graph file", true, set_dim, dims_shown},
+      {"precision", "TYPE", "fp64 fp32 tf32 fp16 bf16 int8 int4 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32", false,
+       set_precision, [](const Request& r) { return std::string(to_string(r.resolved_precision())); }},
+      {"framework", "NAME", "eager graph compiled tensorrt: launch and fusion behaviour", false,
+       [](Request& r, std::string_view v) {
+         r.framework = choice("framework", v, kernel::parse_framework(v), "eager, graph, compiled, tensorrt");
+       },
+       [](const Request& r) { return std::string(to_string(r.framework)); }},
+      {"optimizer", "NAME", "sgd momentum adam adamw lamb (training)", false,
+       [](Request& r, std::string_view v) {
+         r.optimizer = choice("optimizer", v, graph::parse_optimizer(v), "sgd, momentum, adam, adamw, lamb");
+       },
+       [](const Request& r) { return std::string(to_string(r.optimizer)); }},
+      {"attention", "auto|flash|unfused", "fused attention kernel or separate products and softmax", false, set_attention,
+       [](const Request& r) {
+         return std::string(r.resolved_attention() == AttentionForm::flash ? "flash" : "unfused");
+       }},
+      {"engine", "roofline|analytic", "the bound, or the calibrated model", false, set_engine,
+       [](const Request& r) { return std::string(to_string(r.engine)); }},
+      {"set", "path=value", "what-if on a field of the GPU: gpu.dram.peak_bandwidth=2.4TB/s, gpu.sm.count*=1.5", true,
+       [](Request& r, std::string_view v) { r.overrides.push_back(arch::parse_override(v)); }, overrides_shown},
+      {"sparsity", "2:4", "2:4 sparse weights (not built yet)", false, set_future<0>,
+       [](const Request&) { return std::string("none"); }},
+      {"system", "NAME", "several GPUs (not built yet)", false, set_future<1>,
+       [](const Request&) { return std::string("none"); }},
+      {"gpus", "N", "number of GPUs (only 1 yet)", false, set_future<2>, [](const Request&) { return std::string("1"); }},
+      {"devices", "LIST", "devices of a system (not built yet)", false, set_future<3>,
+       [](const Request&) { return std::string("0"); }},
+      {"parallel", "SPEC", "dp=,tp=,pp=,... (not built yet)", false, set_future<4>,
+       [](const Request&) { return std::string("none"); }},
+      {"global-batch", "N", "samples per step over all replicas (not built yet)", false, set_future<5>,
+       [](const Request&) { return std::string("batch"); }},
+      {"recompute", "none", "activation recomputation (only none yet)", false, set_future<6>,
+       [](const Request&) { return std::string("none"); }},
+  };
+  return table;
+}
+
+const RequestOption& request_option(std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& option : request_options()) {
+    if (option.name == name) return option;
+    names.emplace_back(option.name);
+  }
+  const std::string near = nearest(name, names);
+  throw UsageError(fmt::format("--{}: no such option{}", one_line(name), near.empty() ? "" : ", did you mean --" + near + "?"));
+}
+
+void set_option(Request& request, std::string_view name, std::string_view value) {
+  const auto& option = request_option(name);
+  option.set(request, value);
+  request.given.insert(std::string(option.name));
+}
+
+}  // namespace voltaic

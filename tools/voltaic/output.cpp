@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "tools/voltaic/output.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "arch/units/error.hpp"
+
+namespace voltaic::tools {
+namespace {
+
+constexpr int kPathLimit = 4096;
+char temporary_path[kPathLimit] = "";        // read by the signal handler
+volatile std::sig_atomic_t interrupt_flag = 0;
+
+extern "C" void on_interrupt(int) {
+  interrupt_flag = 1;
+  if (temporary_path[0] != '\0') unlink(temporary_path);
+  _exit(130);
+}
+
+/// Remembers the file being written, for the signal handler and for clean-up on errors.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target) : path_(fmt::format("{}.{}.tmp", target, getpid())) {
+    if (path_.size() < kPathLimit) std::strncpy(temporary_path, path_.c_str(), kPathLimit - 1);
+  }
+  ~TemporaryFile() {
+    temporary_path[0] = '\0';
+    if (!kept_) unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  const std::string& path() const { return path_; }
+  void rename_to(const std::string& target) {
+    if (std::rename(path_.c_str(), target.c_str()) != 0) {
+      throw ConfigError(target, "", fmt::format("cannot be written ({})", std::strerror(errno)));
+    }
+    kept_ = true;
+  }
+
+ private:
+  std::string path_;
+  bool kept_ = false;
+};
+
+}  // namespace
+
+void install_signal_handlers() {
+  std::signal(SIGPIPE, SIG_IGN);
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() { return interrupt_flag != 0; }
+
+void write_stdout(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EPIPE) return;
+      throw ConfigError("standard output", "", fmt::format("cannot be written ({})", std::strerror(errno)));
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  if (path == "-") {
+    write_stdout(text);
+    return;
+  }
+  write_file(path, [&](std::ostream& out) { out.write(text.data(), static_cast<std::streamsize>(text.size())); });
+}
+
+void write_file(const std::string& path, const std::function<void(std::ostream&)>& writer) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw ConfigError(path, "", "expected a file to write, got a directory");
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {  // /dev/null, a named pipe
+    std::ofstream out(path, std::ios::binary);
+    writer(out);
+    return;
+  }
+  TemporaryFile temporary(path);
+  std::ofstream out(temporary.path(), std::ios::binary);
+  if (!out) throw ConfigError(path, "", fmt::format("cannot be written ({})", std::strerror(errno)));
+  writer(out);
+  out.close();
+  if (!out) throw ConfigError(path, "", "cannot be written (disk full?)");
+  temporary.rename_to(path);
+}
+
+report::PageStyle page_style(bool no_color) {
+  report::PageStyle style;
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 0) {
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) style.width = size.ws_col;
+    style.color = !no_color && std::getenv("NO_COLOR") == nullptr;
+  }
+  return style;
+}
+
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
+
+}  // namespace voltaic::tools
