@@ -12,8 +12,8 @@ namespace voltaic {
 
 /// Ways to make the changed requests; the caller knows how the GPU and the workload were named.
 struct SensitivityInputs {
-  /// The same GPU with one more override. Empty: hardware is not varied.
-  std::function<std::shared_ptr<const arch::ResolvedGpu>(const arch::Override&)> resolve;
+  /// The same GPU with these overrides on top. Empty: hardware is not varied.
+  std::function<std::shared_ptr<const arch::ResolvedGpu>(const std::vector<arch::Override>&)> resolve;
   /// The forward graph and its options at twice the batch; nullopt when the workload has no batch. Empty: not varied.
   std::function<std::optional<std::pair<graph::OpGraph, SimulationOptions>>()> double_batch;
 };

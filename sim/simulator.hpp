@@ -27,6 +27,7 @@ struct SimulationOptions {
   double samples = 1;                 ///< Samples per step.
   double tokens_per_sample = 0;       ///< 0: not a token model.
   double kv_cache_elements = 0;       ///< Elements cached at this step, all samples together.
+  double host_scale = 1;              ///< Host and launch costs times this: what a faster host would give.
 };
 
 /// Engine, library rules and memo of one GPU; reusable over many predictions, also from several threads.
@@ -54,5 +55,8 @@ class Simulator {
 /// "v100-sxm2-16gb has no BF16 tensor cores: it multiplies in fp64, fp32, fp16 (tensor cores), int8 (DP4A)".
 /// Returns a warning to show, or empty ("int8 runs on DP4A, not on tensor cores").
 std::string check_precision(const arch::GpuSpec& gpu, graph::Precision precision);
+
+/// The type that matrix products multiply in: mixed_fp16 gives fp16.
+DataType multiply_type(graph::Precision precision);
 
 }  // namespace voltaic

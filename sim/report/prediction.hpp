@@ -44,8 +44,9 @@ struct LayerRow {
   graph::Phase phase = graph::Phase::forward;
   std::vector<std::uint32_t> nodes;
   Seconds time;                     ///< Kernel time of its nodes.
-  double flop = 0;
+  double flop = 0;                  ///< Of matrix products: 2 * mac.
   double mac = 0;
+  double other_flop = 0;            ///< Outside products.
 };
 
 struct Interval {
@@ -88,7 +89,8 @@ struct Prediction {
   double samples_per_s = 0;
   std::optional<double> tokens_per_s;
   double global_batch = 0;
-  double flop = 0, mac = 0;
+  double flop = 0, mac = 0;                 ///< flop = 2 * mac: products alone, as utilisation is counted.
+  double other_flop = 0;                    ///< Outside products.
   double model_flop_utilization = 0;
   FlopsPerSecond peak;
   std::string peak_name;

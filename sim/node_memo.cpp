@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "sim/node_memo.hpp"
+
+#include <bit>
+#include <cstring>
+
+namespace voltaic {
+namespace {
+
+/// One round of a multiply-and-fold hash; good enough for a table, and equality is checked on the words.
+std::uint64_t mix(std::uint64_t h, std::uint64_t w) {
+  h = (h ^ w) * 0x9E3779B97F4A7C15ULL;
+  return h ^ (h >> 29);
+}
+
+std::uint64_t pack(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
+  return a | (b << 8) | (c << 16) | (d << 24);
+}
+
+}  // namespace
+
+void NodeKey::text(std::string_view text) {
+  words_.push_back(text.size());
+  while (!text.empty()) {
+    std::uint64_t w = 0;
+    const std::size_t n = text.size() < sizeof w ? text.size() : sizeof w;
+    std::memcpy(&w, text.data(), n);
+    words_.push_back(w);
+    text.remove_prefix(n);
+  }
+}
+
+void NodeKey::value(const graph::Attributes::Value& value) {
+  words_.push_back(value.index());
+  if (const auto* i = std::get_if<std::int64_t>(&value)) {
+    words_.push_back(static_cast<std::uint64_t>(*i));
+  } else if (const auto* d = std::get_if<double>(&value)) {
+    words_.push_back(std::bit_cast<std::uint64_t>(*d));
+  } else if (const auto* s = std::get_if<std::string>(&value)) {
+    text(*s);
+  } else if (const auto* v = std::get_if<std::vector<std::int64_t>>(&value)) {
+    words_.push_back(v->size());
+    for (const std::int64_t x : *v) words_.push_back(static_cast<std::uint64_t>(x));
+  }
+}
+
+void NodeKey::tensor(const graph::OpGraph& graph, graph::TensorId id) {
+  const graph::Tensor& t = graph.tensor(id);
+  const std::uint64_t maker =
+      t.producer == graph::kNoNode ? 255 : static_cast<std::uint64_t>(graph.node(t.producer).op);
+  words_.push_back(pack(static_cast<std::uint64_t>(t.dtype), static_cast<std::uint64_t>(t.role), maker, t.shape.size()));
+  for (const std::int64_t d : t.shape) words_.push_back(static_cast<std::uint64_t>(d));
+}
+
+void NodeKey::assign(const graph::OpGraph& graph, const graph::Node& node, std::uint64_t salt) {
+  words_.clear();
+  const std::uint64_t forward =
+      node.forward_of == graph::kNoNode ? 255 : static_cast<std::uint64_t>(graph.node(node.forward_of).op);
+  words_.push_back(salt);
+  words_.push_back(pack(static_cast<std::uint64_t>(node.op), static_cast<std::uint64_t>(node.compute),
+                        static_cast<std::uint64_t>(node.phase), forward));
+  words_.push_back(node.inputs.size() << 32 | node.outputs.size());
+  for (const graph::TensorId id : node.inputs) tensor(graph, id);
+  for (const graph::TensorId id : node.outputs) tensor(graph, id);
+  for (const auto& [name, v] : node.attributes.entries()) {
+    text(name);
+    value(v);
+  }
+  hash_ = 0;
+  for (const std::uint64_t w : words_) hash_ = mix(hash_, w);
+}
+
+std::shared_ptr<const PricedNode> NodeMemo::find(const NodeKey& key) const {
+  const Shard& s = shard(key);
+  const std::lock_guard lock(s.mutex);
+  const auto found = s.map.find(key);
+  return found == s.map.end() ? nullptr : found->second;
+}
+
+void NodeMemo::insert(const NodeKey& key, std::shared_ptr<const PricedNode> node) {
+  Shard& s = shard(key);
+  const std::lock_guard lock(s.mutex);
+  if (s.map.size() < kLimitPerShard) s.map.emplace(key, std::move(node));
+}
+
+}  // namespace voltaic

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#include "sim/simulator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <unordered_map>
+
+#include "arch/units/error.hpp"
+#include "sim/fill.hpp"
+#include "sim/host_model.hpp"
+#include "sim/node_memo.hpp"
+
+namespace voltaic {
+namespace {
+
+constexpr std::size_t kEngines = 2;
+
+/// From the forward graph in fp32 to the graph that runs. Casts of mixed precision come first, so that they are differentiated too.
+void run_passes(graph::OpGraph& g, const SimulationOptions& o) {
+  graph::assign_precision(g, o.precision);
+  if (o.training) {
+    graph::append_backward(g);
+    if (o.include_optimizer) graph::append_optimizer(g, o.optimizer, o.precision);
+  }
+  const bool fuses = o.framework == kernel::Framework::compiled || o.framework == kernel::Framework::tensorrt;
+  if (fuses) graph::fuse_pointwise(g);
+}
+
+std::uint64_t salt_of(cost::EngineKind engine, kernel::Framework framework) {
+  return static_cast<std::uint64_t>(engine) << 8 | static_cast<std::uint64_t>(framework);
+}
+
+void check_options(const SimulationOptions& o) {
+  if (o.sparsity) throw UnsupportedError("2:4 sparsity is not built yet");
+  ensure(o.samples >= 0 && o.tokens_per_sample >= 0 && o.kv_cache_elements >= 0, "sizes of a request must not be negative");
+}
+
+}  // namespace
+
+struct Simulator::Impl {
+  std::shared_ptr<const arch::ResolvedGpu> gpu;
+  cost::EngineKind kind;
+  std::unique_ptr<kernel::LibraryChoice> library;
+  IntervalModel intervals;
+  mutable NodeMemo memo;
+  mutable std::mutex mutex;
+  mutable std::array<std::unique_ptr<kernel::CostModel>, kEngines> engines;
+
+  Impl(std::shared_ptr<const arch::ResolvedGpu> resolved, cost::EngineKind engine_kind)
+      : gpu(std::move(resolved)), kind(engine_kind), library(cost::make_library(*gpu)), intervals(*gpu) {}
+
+  /// Made when first asked for.
+  const kernel::CostModel& engine(cost::EngineKind wanted) const {
+    const std::lock_guard lock(mutex);
+    auto& slot = engines[static_cast<std::size_t>(wanted)];
+    if (!slot) slot = cost::make_engine(wanted, *gpu);
+    return *slot;
+  }
+
+  std::shared_ptr<const PricedNode> price(const graph::OpGraph& g, const graph::Node& node, const kernel::Target& target,
+                                          const kernel::CostModel& model) const;
+  void price_all(report::Prediction& p, const SimulationOptions& options,
+                 std::vector<std::shared_ptr<const PricedNode>>& priced) const;
+};
+
+std::shared_ptr<const PricedNode> Simulator::Impl::price(const graph::OpGraph& g, const graph::Node& node,
+                                                         const kernel::Target& target,
+                                                         const kernel::CostModel& model) const {
+  kernel::Lowered lowered = kernel::lower(g, node, target);
+  auto out = std::make_shared<PricedNode>();
+  out->host = lowered.host;
+  out->host_calls = lowered.host_calls;
+  out->launches = static_cast<double>(lowered.launches.size());
+  out->row.unmodelled_reason = std::move(lowered.unmodelled_reason);
+  out->row.unmodelled_bytes = lowered.unmodelled_bytes.value;
+  out->row.kernels.reserve(lowered.launches.size());
+  for (kernel::Launch& launch : lowered.launches) {
+    const kernel::KernelCost cost = model.cost(launch);
+    out->row.gpu_time += cost.time;
+    out->row.kernels.push_back({std::move(launch), cost});
+  }
+  const graph::OpCount work = graph::count(g, node);
+  out->mac = work.mac;
+  out->other_flop = work.other_flop;
+  return out;
+}
+
+/// Fills `nodes` and `distinct`: each distinct node is lowered once per prediction at most, and once per simulator usually.
+void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& o,
+                                std::vector<std::shared_ptr<const PricedNode>>& priced) const {
+  const kernel::Target target{gpu->spec, *library, o.framework};
+  const kernel::CostModel& model = engine(o.engine);
+  const std::uint64_t salt = salt_of(o.engine, o.framework);
+  std::unordered_map<NodeKey, std::uint32_t, NodeKeyHash> local;
+  NodeKey key;
+  const std::span<const graph::Node> nodes = p.graph.nodes();
+  p.nodes.reserve(nodes.size());
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+    if (!o.include_loss && graph::family(nodes[i].op) == graph::OpFamily::loss) continue;
+    key.assign(p.graph, nodes[i], salt);
+    const auto [found, fresh] = local.try_emplace(key, static_cast<std::uint32_t>(priced.size()));
+    if (fresh) {
+      std::shared_ptr<const PricedNode> node = memo.find(key);
+      if (!node) {
+        node = price(p.graph, nodes[i], target, model);
+        memo.insert(key, node);
+      }
+      p.distinct.push_back(node->row);
+      priced.push_back(std::move(node));
+    }
+    p.nodes.push_back({i, found->second});
+  }
+}
+
+namespace {
+
+/// The program as the host meets it. `durations` holds the kernels of each distinct node; the program points into it.
+runtime::Timeline play_all(report::Prediction& p, const HostModel& host,
+                           std::span<const std::shared_ptr<const PricedNode>> priced) {
+  std::vector<std::vector<Seconds>> durations(p.distinct.size());
+  for (std::size_t d = 0; d < p.distinct.size(); ++d) {
+    for (const auto& k : p.distinct[d].kernels) durations[d].push_back(k.cost.time);
+    p.distinct[d].host_time = host.time(priced[d]->host, priced[d]->host_calls, priced[d]->launches);
+  }
+  std::vector<runtime::Dispatch> program;
+  program.reserve(p.nodes.size());
+  for (const auto& row : p.nodes) {
+    const graph::Node& node = p.graph.node(row.node);
+    const Seconds time = p.distinct[row.distinct].host_time + node.extra_host_calls * host.view;
+    program.push_back({row.node, node.phase, time, durations[row.distinct], 0});
+  }
+  return runtime::play(program, host.launch);
+}
+
+}  // namespace
+
+Simulator::Simulator(std::shared_ptr<const arch::ResolvedGpu> gpu, cost::EngineKind engine)
+    : impl_(std::make_unique<Impl>(std::move(gpu), engine)) {}
+Simulator::~Simulator() = default;
+
+const arch::ResolvedGpu& Simulator::gpu() const { return *impl_->gpu; }
+const kernel::LibraryChoice& Simulator::library() const { return *impl_->library; }
+kernel::KernelCost Simulator::cost(const kernel::Launch& launch) const { return impl_->engine(impl_->kind).cost(launch); }
+
+report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOptions& options) const {
+  check_options(options);
+  report::Prediction p;
+  if (std::string warning = check_precision(impl_->gpu->spec, options.precision); !warning.empty()) {
+    p.warnings.push_back(std::move(warning));
+  }
+  p.graph = std::move(forward);
+  run_passes(p.graph, options);
+  std::vector<std::shared_ptr<const PricedNode>> priced;
+  impl_->price_all(p, options, priced);
+  const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
+  p.timeline = play_all(p, host, priced);
+  fill(p, {*impl_->gpu, options, impl_->intervals, priced});
+  if (!p.fits()) p.warnings.push_back("does not fit in device memory");
+  return p;
+}
+
+}  // namespace voltaic
