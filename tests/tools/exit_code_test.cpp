@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "tests/support/catch.hpp"
+#include "tests/support/program.hpp"
+
+using namespace voltaic::test;
+
+namespace {
+
+/// A refusal: the documented code, one line on stderr, nothing on stdout.
+void check_refusal(const std::string& arguments, int code, const std::string& mention) {
+  INFO("voltaic " << arguments);
+  const Outcome o = voltaic::test::voltaic(arguments);
+  INFO(o.err);
+  CHECK(o.code == code);
+  CHECK(o.out.empty());
+  CHECK(is_one_line(o.err));
+  CHECK(o.err.find(mention) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("usage errors exit 2 and name the nearest right word", "[commands][errors]") {
+  check_refusal("predcit bert-large", 2, "predict");
+  check_refusal("predict bert-lrge", 2, "bert-large");
+  check_refusal("predict", 2, "workload");
+  check_refusal("predict bert-large --batch 0", 2, "at least 1");
+  check_refusal("predict bert-large --batch -4", 2, "batch");
+  check_refusal("predict bert-large --batch 1.5", 2, "batch");
+  check_refusal("predict bert-large --batch nan", 2, "batch");
+  check_refusal("predict bert-large --batch 99999999999999999999", 2, "batch");
+  check_refusal("predict bert-large --batch 1,2", 2, "sweep");
+  check_refusal("predict bert-large --batch 1 --batch 2", 2, "2 times");
+  check_refusal("predict bert-large --precision fp17", 2, "mixed-bf16");
+  check_refusal("predict bert-large --set gpu.dram.peak_bandwith=2TB/s", 2, "peak_bandwidth");
+  check_refusal("predict bert-large --set gpu.sm.count", 2, "=");
+  check_refusal("predict bert-large --fail-if time_s.totl\\>1", 2, "total");
+  check_refusal("compare bert-large --gpu v100-sxm2-16gb", 2, "two or more");
+  check_refusal("sweep bert-large --batch 8:1:1", 2, "backwards");
+  check_refusal("sweep bert-large --batch 1:9", 2, "step");
+  check_refusal("schema nothing", 2, "predict");
+  check_refusal("list planets", 2, "gpus");
+}
+
+TEST_CASE("bad files exit 3 and name file and place", "[commands][errors]") {
+  check_refusal("predict bert-large --gpu /nonexistent.json", 3, "/nonexistent.json");
+  check_refusal("predict " + scratch().string(), 3, "directory");
+  check_refusal("predict " + write_scratch("cut.json", "{\"schema\": \"voltaic.graph/1\", \"nodes\": [").string(), 3, "cut.json");
+  check_refusal("predict " + write_scratch("empty.json", "").string(), 3, "empty.json");
+  check_refusal("predict bert-large --gpu " + write_scratch("gpu.json", "{\"base\": \"a100-sxm4-80gb\", \"sm\": {\"count\": -1}}").string(), 3, "count");
+  check_refusal("validate --measured " + write_scratch("x.csv", "model\n1\n").string(), 3, "x.csv");
+  check_refusal("validate --measured /nonexistent.csv", 3, "/nonexistent.csv");
+}
+
+TEST_CASE("what is not built or not possible exits 4 by name", "[commands][errors]") {
+  for (const char* name : {"fit", "scale", "plan", "serve", "calibrate", "import"}) check_refusal(std::string(name) + " bert-large", 4, name);
+  check_refusal("predict bert-large --engine cycle", 4, "cycle");
+  check_refusal("predict bert-large --sparsity 2:4", 4, "--sparsity");
+  check_refusal("predict bert-large --parallel dp=8", 4, "--parallel");
+  check_refusal("predict bert-large --precision bf16 --gpu v100-sxm2-16gb", 4, "fp16");
+  check_refusal("predict bert-large --precision tf32 --gpu v100-sxm2-16gb", 4, "fp32");
+  check_refusal("predict bert-large --precision fp8 --gpu a100-sxm4-80gb", 4, "fp8");
+  check_refusal("predict " + write_scratch("m.json", "{\"model_type\": \"mamba\"}").string(), 4, "mamba");
+  check_refusal("predict " + write_scratch("m.onnx", std::string("\x08\x07\x12\x07pytorch", 11)).string(), 4, "ONNX");
+}
+
+TEST_CASE("--fail-if exits 5 with the answer, --fail-above exits 6 with the answer", "[commands]") {
+  const Outcome goal = voltaic::test::voltaic("predict resnet18 --fail-if time_s.total\\>0");
+  CHECK(goal.code == 5);
+  CHECK_FALSE(goal.out.empty());
+  CHECK(voltaic::test::voltaic("predict resnet18 --fail-if time_s.total\\<0").code == 0);
+  const Outcome above = voltaic::test::voltaic("validate --measured tests/golden/e2e_sample.csv --fail-above 0");
+  CHECK(above.code == 6);
+  CHECK_FALSE(above.out.empty());
+}
