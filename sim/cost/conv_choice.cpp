@@ -1,12 +1,75 @@
 // SPDX-License-Identifier: MIT
 #include "sim/cost/conv_choice.hpp"
 
+#include <limits>
+
+#include "arch/units/error.hpp"
+
 namespace voltaic::cost {
 
-kernel::ConvKernel ConvChoice::operator()(const kernel::ConvProblem& problem) const {
+namespace {
+
+/// CTA shape of a tile: warps of 32 x 64 outputs on tensor cores, 64 outputs per thread on FMA lanes.
+void set_tile(kernel::GemmTile& tile, int m, int n, bool tensor_cores) {
+  tile.tile_m = m;
+  tile.tile_n = n;
+  tile.tensor_cores = tensor_cores;
+  tile.tile_k = tensor_cores ? 32 : 8;
+  const int outputs = m * n;
+  tile.warps = std::clamp(outputs / (tensor_cores ? 4096 : 2048), tensor_cores ? 4 : 2, 8);
+  tile.ctas_per_sm = outputs > 16384 ? 1 : 2;
+}
+
+}  // namespace
+
+ConvChoice::ConvChoice(const arch::ResolvedGpu& gpu)
+    : gpu_(gpu.spec),
+      square_(gpu.calibration.at("convolution")),
+      general_(gpu.calibration.at("convolution")) {}
+
+/// The bias makes a slower kernel win now and then, as in the library. To keep more bandwidth from ever making a network slower,
+/// the choice sees the balance of bandwidth and arithmetic the library was tuned for, not the one of a modified GPU.
+kernel::ConvKernel ConvChoice::choose_square(const kernel::ConvProblem& problem) const {
+  ConvMachine machine = conv_machine(gpu_, problem.math, false);
+  machine.dram = square_.tuned_balance() * machine.sms * machine.lanes * machine.clock;
+  const SquareKernel* best = nullptr;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& candidate : square_.kernels()) {
+    if (!square_.takes(problem, candidate)) continue;
+    const double score = square_.time(problem, candidate, machine).time * candidate.bias;
+    if (score < least) {
+      least = score;
+      best = &candidate;
+    }
+  }
+  ensure(best != nullptr, "no kernel takes a 3x3 convolution");
   kernel::ConvKernel kernel;
   kernel.problem = problem;
-  kernel.tile.tensor_cores = gpu_.has_tensor_path(problem.math);
+  kernel.algorithm = best->algorithm;
+  set_tile(kernel.tile, best->tile_m, best->tile_n, false);
+  kernel.tile.name = best->name;
+  return kernel;
+}
+
+kernel::ConvKernel ConvChoice::operator()(const kernel::ConvProblem& problem) const {
+  if (square_.applies(problem)) return choose_square(problem);
+  const bool tensor = gpu_.has_tensor_path(problem.math);
+  const ConvMachine machine = conv_machine(gpu_, problem.math, tensor);
+  ConvCandidate best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& candidate : general_.candidates(problem, tensor)) {
+    const double time = general_.time(problem, candidate, tensor, machine).time;
+    if (time < least) {
+      least = time;
+      best = candidate;
+    }
+  }
+  kernel::ConvKernel kernel;
+  kernel.problem = problem;
+  kernel.algorithm = best.algorithm;
+  const bool depthwise = best.algorithm == kernel::ConvAlgorithm::direct_depthwise;
+  set_tile(kernel.tile, best.tile_m, best.tile_n, tensor && !depthwise);
+  kernel.tile.split_k = best.split_k;
   return kernel;
 }
 

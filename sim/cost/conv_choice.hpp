@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Which convolution algorithm the library takes.
+// Which convolution algorithm the library takes: the smallest predicted time, with a bias per kernel where one was fitted.
 #pragma once
 
 #include "arch/loader.hpp"
+#include "sim/cost/conv_general.hpp"
+#include "sim/cost/conv_square.hpp"
 #include "sim/kernel/launch.hpp"
 
 namespace voltaic::cost {
 
 class ConvChoice {
  public:
-  explicit ConvChoice(const arch::ResolvedGpu& gpu) : gpu_(gpu.spec) {}
+  explicit ConvChoice(const arch::ResolvedGpu& gpu);
   kernel::ConvKernel operator()(const kernel::ConvProblem& problem) const;
 
  private:
+  kernel::ConvKernel choose_square(const kernel::ConvProblem& problem) const;
+
   const arch::GpuSpec& gpu_;
+  SquareConv square_;
+  GeneralConv general_;
 };
 
 }  // namespace voltaic::cost
