@@ -131,7 +131,7 @@ std::vector<NodeId> OpGraph::critical_path(std::span<const double> node_weight) 
 NodeId append(OpGraph& graph, Node node, std::span<const std::string> output_names, const std::string& place) {
   std::vector<TensorType> types;
   try {
-    types = detail::infer_outputs(graph, node, output_names.size());
+    types = detail::infer_outputs(graph.tensors(), node, output_names.size());
   } catch (const ShapeError& error) {
     const std::string where = place.empty() ? fmt::format("node '{}'", one_line(node.id)) : place;
     const std::string below = error.place.empty() ? "" : (place.empty() ? ": " : "/") + error.place;

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/graph/op_graph.hpp"
 
@@ -14,7 +15,7 @@ namespace voltaic::graph {
 using DimValues = std::map<std::string, std::int64_t>;
 
 /// Parses and checks `text`; `file` names it in errors. Every refusal is a ConfigError with the JSON pointer of the place:
-/// `net.json: /nodes/3/inputs/1: expected a known tensor, got 'w9'`. Overriding a dim the file lacks is refused too,
+/// `net.json: /nodes/3/inputs/1: expected a known tensor, got 'w9'`; only an unknown operation is an UnsupportedError. Overriding a dim the file lacks is refused too,
 /// except "batch" and "seq", which are ignored with a note in `notes`.
 OpGraph read_graph(std::string_view text, const std::string& file, const DimValues& dims = {},
                    std::vector<std::string>* notes = nullptr);

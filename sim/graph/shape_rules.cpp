@@ -87,9 +87,10 @@ Types infer(const RuleContext& c) {
   return outputs;
 }
 
-Types infer_outputs(const OpGraph& graph, const Node& node, std::size_t output_count) {
+Types infer_outputs(std::span<const Tensor> tensors, const Node& node, std::size_t output_count) {
   const auto ref = [&](TensorId id) {
-    const Tensor& tensor = graph.tensor(id);
+    ensure(id < tensors.size(), "a node reads a tensor that does not exist");
+    const Tensor& tensor = tensors[id];
     return TypeRef{&tensor.shape, tensor.dtype};
   };
   constexpr std::size_t kUsual = 8;  // Nearly every node: no heap for those.

@@ -28,6 +28,9 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 }
 
 void check_shape(const Shape& shape, std::string_view place) {
+  if (shape.size() > kMaxRank) {
+    throw ShapeError(fmt::format("expected at most {} dimensions, got {}", kMaxRank, shape.size()), std::string(place));
+  }
   std::int64_t product = 1;  // Of the non-zero dims, so that every partial product of a shape fits as well.
   for (const std::int64_t dim : shape) {
     if (dim < 0) throw ShapeError(fmt::format("expected dimensions of 0 or more, got {}", to_string(shape)), std::string(place));

@@ -26,12 +26,14 @@ using Types = std::vector<TensorType>;
 
 /// Largest element count, and largest single dimension, that is accepted.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 62;
+/// Most dimensions a tensor may have: bounds the work a hostile file can ask for.
+inline constexpr std::size_t kMaxRank = 64;
 
 /// Checked arithmetic on dimensions: throws ShapeError where the result leaves 64 bits.
 std::int64_t plus(std::int64_t a, std::int64_t b);
 std::int64_t times(std::int64_t a, std::int64_t b);
 
-/// Throws ShapeError unless all dims are at least 0 and the product of the non-zero ones is at most 2^62.
+/// Throws ShapeError unless there are at most kMaxRank dims, all at least 0, and the product of the non-zero ones is at most 2^62.
 void check_shape(const Shape& shape, std::string_view place = {});
 
 /// The type that holds both, as frameworks promote: floating beats integer, then the wider, fp16 with bf16 gives fp32.
@@ -95,7 +97,7 @@ Types collective_rule(const RuleContext& c);
 
 /// Runs the rule of the operation after checking the number of inputs.
 Types infer(const RuleContext& c);
-/// The same for a node of a graph that is about to get `output_count` outputs, which is checked too.
-Types infer_outputs(const OpGraph& graph, const Node& node, std::size_t output_count);
+/// The same for a node over `tensors` that has, or is about to get, `output_count` outputs, which is checked too.
+Types infer_outputs(std::span<const Tensor> tensors, const Node& node, std::size_t output_count);
 
 }  // namespace voltaic::graph::detail
