@@ -3,17 +3,21 @@
 #pragma once
 
 #include "arch/loader.hpp"
+#include "sim/cost/gemm_simt.hpp"
+#include "sim/cost/gemm_tensor.hpp"
 #include "sim/kernel/kernel_cost.hpp"
 
 namespace voltaic::cost {
 
 class GemmCost {
  public:
-  explicit GemmCost(const arch::ResolvedGpu& gpu) : gpu_(gpu.spec) {}
+  explicit GemmCost(const arch::ResolvedGpu& gpu);
   kernel::KernelCost operator()(const kernel::Launch& launch, const kernel::GemmKernel& kernel) const;
 
  private:
   const arch::GpuSpec& gpu_;
+  SimtModel simt_;
+  TensorModel tensor_;
 };
 
 }  // namespace voltaic::cost

@@ -1,10 +1,110 @@
 // SPDX-License-Identifier: MIT
+// Dense layers, (batched) matrix products and products grouped by expert as matrix kernels.
+#include <algorithm>
+
+#include "arch/units/error.hpp"
 #include "sim/kernel/lowering.hpp"
 
 namespace voltaic::kernel {
 
-Lowered lower_matrix(const graph::OpGraph&, const graph::Node&, const Target&) {
-  return {};
+namespace {
+
+using graph::Node;
+using graph::OpGraph;
+using graph::Shape;
+using graph::Tensor;
+
+std::int64_t product(Shape::const_iterator first, Shape::const_iterator last) {
+  std::int64_t n = 1;
+  for (; first != last; ++first) n *= *first;
+  return n;
+}
+
+const Tensor& input(const OpGraph& graph, const Node& node, std::size_t i) {
+  ensure(i < node.inputs.size() && !node.outputs.empty(), "a matrix operation lacks an operand");
+  return graph.tensor(node.inputs[i]);
+}
+
+/// tf32 on a machine whose tensor cores are switched off is plain fp32.
+DataType multiply_type(DataType wanted, const arch::GpuSpec& gpu) {
+  const bool switched_off = gpu.sm.tensor[DataType::tf32] > 0 && !gpu.has_tensor_path(DataType::tf32);
+  return wanted == DataType::tf32 && switched_off ? DataType::fp32 : wanted;
+}
+
+/// Leading dims of the activation are rows: y[rows, out] = x[rows, in] w^T.
+GemmProblem linear_problem(const OpGraph& graph, const Node& node) {
+  const Tensor& x = input(graph, node, 0);
+  const Tensor& w = input(graph, node, 1);
+  const bool stored_in_out = node.attributes.flag("transposed_weight");
+  GemmProblem p;
+  p.m = product(x.shape.begin(), x.shape.end() - 1);
+  p.k = x.shape.back();
+  p.n = w.shape[stored_in_out ? 1 : 0];
+  p.transpose_b = !stored_in_out;
+  p.bias = node.inputs.size() > 2;
+  return p;
+}
+
+GemmProblem grouped_problem(const OpGraph& graph, const Node& node) {
+  const Tensor& x = input(graph, node, 0);
+  const Tensor& w = input(graph, node, 1);
+  const bool stored_in_out = node.attributes.flag("transposed_weight");
+  GemmProblem p;
+  p.batch = x.shape[0];
+  p.m = x.shape[1];
+  p.k = x.shape[2];
+  p.n = w.shape[stored_in_out ? 2 : 1];
+  p.transpose_b = !stored_in_out;
+  p.linear = false;
+  return p;
+}
+
+/// Two matrices are one dense product. A matrix shared by a batch of others is too, with the batch folded into its
+/// rows, as frameworks do. Anything else is a batched product; broadcast operands count once per batch entry that reads
+/// them.
+GemmProblem matmul_problem(const OpGraph& graph, const Node& node) {
+  const Tensor& a = input(graph, node, 0);
+  const Tensor& b = input(graph, node, 1);
+  const Shape& out = graph.tensor(node.outputs[0]).shape;
+  GemmProblem p;
+  p.transpose_a = node.attributes.flag("transpose_a");
+  p.transpose_b = node.attributes.flag("transpose_b");
+  p.batch = product(out.begin(), out.end() - 2);
+  p.m = out[out.size() - 2];
+  p.n = out.back();
+  p.k = a.shape[a.shape.size() - (p.transpose_a ? 2 : 1)];
+  p.linear = out.size() == 2 || node.attributes.flag("linear");
+  const bool shared_b = product(b.shape.begin(), b.shape.end() - 2) == 1 && p.batch > 1;
+  if (shared_b && !p.transpose_a) {
+    p.m *= p.batch;
+    p.batch = 1;
+    p.linear = true;
+  }
+  return p;
+}
+
+GemmProblem problem_of(const OpGraph& graph, const Node& node) {
+  switch (node.op) {
+    case graph::OpType::linear: return linear_problem(graph, node);
+    case graph::OpType::grouped_linear: return grouped_problem(graph, node);
+    default: return matmul_problem(graph, node);
+  }
+}
+
+}  // namespace
+
+Lowered lower_matrix(const OpGraph& graph, const Node& node, const Target& target) {
+  GemmProblem p = problem_of(graph, node);
+  p.math = multiply_type(node.compute, target.gpu);
+  p.a_bytes = bytes_per_element(input(graph, node, 0).dtype);
+  p.b_bytes = bytes_per_element(input(graph, node, 1).dtype);
+  p.c_bytes = bytes_per_element(graph.tensor(node.outputs[0]).dtype);
+  Lowered out;
+  out.host = p.linear ? HostClass::linear : HostClass::matmul;
+  if (p.batch > 0 && p.m > 0 && p.n > 0 && p.k > 0) {
+    out.launches = gemm_launches(p, target.library.choose(p), target.gpu);
+  }
+  return out;
 }
 
 }  // namespace voltaic::kernel
