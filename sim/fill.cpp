@@ -99,7 +99,8 @@ void fill_memory(report::Prediction& p, const FillInput& in) {
   p.workspace_bytes = static_cast<std::int64_t>(c.number("footprint.workspace_bytes"));
   p.context_bytes = static_cast<std::int64_t>(c.number("footprint.context_bytes"));
   p.capacity_bytes = static_cast<std::int64_t>(in.gpu.spec.dram.usable.value);
-  const double stored = bytes_per_element(multiply_type(in.options.precision));
+  // Keys and values are cached in the activation type, which 8- and 4-bit requests leave at 16 bits.
+  const double stored = std::max(2.0, bytes_per_element(multiply_type(in.options.precision)));
   const double cache = in.options.kv_cache_elements * stored;
   if (p.memory.kv_cache == 0) p.memory.kv_cache = std::llround(std::min(cache, 4e18));
   p.assumptions.push_back(fmt::format("memory includes {} MiB of CUDA context and {} MiB of library workspace, both assumed",

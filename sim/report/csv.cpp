@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sim/report/csv.hpp"
 
-#include <fmt/format.h>
-
+#include "sim/report/detail/layer_groups.hpp"
 #include "sim/report/units.hpp"
 
 namespace voltaic::report {
@@ -32,12 +31,6 @@ class Csv {
   std::string out_;
   bool first_ = true;
 };
-
-std::vector<std::uint32_t> rows_by_node(const Prediction& p) {
-  std::vector<std::uint32_t> rows(p.graph.nodes().size(), 0);
-  for (std::uint32_t i = 0; i < p.nodes.size(); ++i) rows[p.nodes[i].node] = i;
-  return rows;
-}
 
 }  // namespace
 

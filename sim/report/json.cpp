@@ -2,6 +2,7 @@
 #include "sim/report/json.hpp"
 
 #include "sim/report/detail/json_parts.hpp"
+#include "sim/report/detail/layer_groups.hpp"
 
 namespace voltaic::report {
 namespace {
@@ -136,8 +137,7 @@ void write_kernel(JsonWriter& w, const graph::Node& node, const KernelRow& k) {
 }
 
 void write_layers(JsonWriter& w, const Prediction& p) {
-  std::vector<std::uint32_t> row_of(p.graph.nodes().size(), 0);
-  for (std::uint32_t i = 0; i < p.nodes.size(); ++i) row_of[p.nodes[i].node] = i;
+  const std::vector<std::uint32_t> row_of = rows_by_node(p);
   w.key("layers");
   w.begin_array();
   for (const auto& layer : p.layers) {

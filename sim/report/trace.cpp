@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "sim/report/detail/json_writer.hpp"
+#include "sim/report/detail/layer_groups.hpp"
 
 namespace voltaic::report {
 namespace {
@@ -27,9 +28,7 @@ std::string quoted(std::string_view text) {
 
 class Tracer {
  public:
-  Tracer(const Prediction& p, std::ostream& out) : p_(p), out_(out), row_of_(p.graph.nodes().size(), UINT32_MAX) {
-    for (std::uint32_t i = 0; i < p.nodes.size(); ++i) row_of_[p.nodes[i].node] = i;
-  }
+  Tracer(const Prediction& p, std::ostream& out) : p_(p), out_(out), row_of_(rows_by_node(p)) {}
 
   void write() {
     out_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+#include "sim/report/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/report/detail/layer_groups.hpp"
+#include "sim/report/units.hpp"
+
+namespace voltaic::report {
+namespace {
+
+constexpr std::size_t kTopLayers = 10;
+constexpr std::size_t kTopKernels = 40;
+
+std::string bold(const std::string& text, const PageStyle& style) {
+  return style.color ? "\033[1m" + text + "\033[0m" : text;
+}
+
+std::string bar(double share, const PageStyle& style) {
+  constexpr double kCells = 40;
+  const std::string cells(static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kCells + 0.5), '#');
+  return style.color && !cells.empty() ? "\033[36m" + cells + "\033[0m" : cells;
+}
+
+std::string share_line(std::string_view name, double share, const PageStyle& style) {
+  std::string line = fmt::format("  {:<14}{:>8}  {}", name, format_percent(share), bar(share, style));
+  while (line.back() == ' ') line.pop_back();
+  return line + '\n';
+}
+
+std::string headline(const Prediction& p, const PageStyle& style) {
+  std::string out = bold(fmt::format("{} on {}: {}", p.workload, p.gpu, format_time(p.total)), style);
+  if (p.total.value > 0) {
+    out += fmt::format(" ({} to {}, {:.0f} %, {})", format_time(p.interval.low), format_time(p.interval.high),
+                       100 * p.interval.confidence, p.interval.evidence);
+  }
+  out += '\n';
+  if (p.backward.value > 0 || p.optimizer.value > 0) {
+    out += fmt::format("  forward {}, backward {}, optimizer {}\n", format_time(p.forward), format_time(p.backward),
+                       format_time(p.optimizer));
+  }
+  return out;
+}
+
+std::string time_part(const Prediction& p, const PageStyle& style) {
+  std::string out = bold("Time", style) + '\n';
+  out += share_line("kernels", p.share_kernels, style);
+  if (p.share_communication_exposed > 0) out += share_line("communication", p.share_communication_exposed, style);
+  out += share_line("host exposed", p.share_host_exposed, style);
+  out += share_line("idle", p.share_idle, style);
+  out += bold("Bound by", style) + '\n';
+  std::vector<std::pair<double, std::string_view>> bounds;
+  for (std::size_t b = 0; b < kernel::kBounds; ++b) bounds.emplace_back(p.bound[b], kernel::kBoundNames[b]);
+  bounds.emplace_back(p.bound[kernel::kBounds], "launch");
+  bounds.emplace_back(p.bound[kernel::kBounds + 1], "communication");
+  std::stable_sort(bounds.begin(), bounds.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (const auto& [share, name] : bounds) {
+    if (share >= 5e-4) out += share_line(name, share, style);
+  }
+  return out;
+}
+
+std::string rate_part(const Prediction& p, const PageStyle& style) {
+  std::string out = bold("Throughput", style) + '\n';
+  out += fmt::format("  {}", format_si(p.samples_per_s, "samples/s"));
+  if (p.tokens_per_s) out += fmt::format(", {}", format_si(*p.tokens_per_s, "tokens/s"));
+  out += fmt::format("\n  {} = 2 x {}, {} of {} ({})\n", format_si(p.flop, "FLOP"), format_si(p.mac, "MAC"),
+                     format_percent(p.model_flop_utilization), format_si(p.peak.value, "FLOP/s"), p.peak_name);
+  out += p.cost_usd.value ? fmt::format("  {:.3g} USD per step", *p.cost_usd.value)
+                          : fmt::format("  cost not known: {}", p.cost_usd.reason);
+  out += p.energy_j.value ? fmt::format(", {}\n", format_si(*p.energy_j.value, "J"))
+                          : fmt::format("; energy not known: {}\n", p.energy_j.reason);
+  return out;
+}
+
+std::string memory_part(const Prediction& p, const PageStyle& style) {
+  const auto gib = [](std::int64_t bytes) { return format_gib(static_cast<double>(bytes)); };
+  std::string out = bold("Memory", style) + '\n';
+  out += fmt::format("  {} of {}: {}\n", gib(p.memory_total()), gib(p.capacity_bytes), p.fits() ? "fits" : "does not fit");
+  const std::pair<const char*, std::int64_t> parts[] = {
+      {"weights", p.memory.weights},         {"gradients", p.memory.gradients}, {"optimizer", p.memory.optimizer_state},
+      {"activations", p.memory.activations}, {"KV cache", p.memory.kv_cache},   {"workspace", p.workspace_bytes},
+      {"context", p.context_bytes}};
+  std::string line;
+  for (const auto& [name, bytes] : parts) {
+    if (bytes > 0) line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, gib(bytes));
+  }
+  return out + wrap(line, style.width, "  ");
+}
+
+std::string layer_part(const Prediction& p, const PageStyle& style, std::size_t limit) {
+  const auto groups = layer_groups(p);
+  double kernels = 0;
+  for (const auto& g : groups) kernels += g.time_s;
+  TextTable table;
+  table.column("layer", Align::left, true);
+  table.column("op", Align::left);
+  table.column("phase", Align::left);
+  for (const char* name : {"layers", "kernels", "time", "of kernels"}) table.column(name);
+  table.column("bound", Align::left);
+  table.column("MAC");
+  double shown = 0;
+  std::size_t n = 0;
+  for (const auto& g : groups) {
+    if (n == limit || g.time_s <= 0) break;
+    ++n;
+    shown += g.time_s;
+    table.row({g.name, g.op, std::string(graph::to_string(g.phase)), std::to_string(g.layers), std::to_string(g.kernels),
+               format_time(Seconds{g.time_s}), format_percent(g.time_s / kernels),
+               std::string(kernel::to_string(g.bound())), g.mac > 0 ? format_si(g.mac, "") : "-"});
+  }
+  if (table.empty()) return {};
+  std::string out = bold(limit == kTopLayers ? "Longest layers" : "Layers", style) + '\n' + table.render(style);
+  if (n < groups.size() && kernels - shown > 1e-12 * kernels) {
+    out += fmt::format("and {} more, {}\n", groups.size() - n, format_percent((kernels - shown) / kernels));
+  }
+  return out;
+}
+
+std::string kernel_part(const Prediction& p, const PageStyle& style) {
+  const auto groups = kernel_groups(p);
+  double kernels = 0;
+  for (const auto& g : groups) kernels += g.time_s;
+  TextTable table;
+  table.column("kernel", Align::left, true);
+  table.column("op", Align::left);
+  for (const char* name : {"count", "each", "share"}) table.column(name);
+  table.column("bound", Align::left);
+  for (const char* name : {"math", "dram", "l2", "other", "roofline", "waves"}) table.column(name);
+  double shown = 0;
+  std::size_t n = 0;
+  for (const auto& g : groups) {
+    if (n == kTopKernels) break;
+    ++n;
+    shown += g.time_s;
+    const kernel::KernelCost& c = g.row->cost;
+    using kernel::Bound;
+    const auto percent = [&](Seconds leg) { return c.time.value > 0 ? fmt::format("{:.0f}%", 100 * (leg / c.time)) : "-"; };
+    const Seconds math = std::max(c.leg(Bound::tensor), c.leg(Bound::fma));
+    const Seconds other = std::max({c.leg(Bound::shared), c.leg(Bound::issue), c.leg(Bound::latency)});
+    table.row({g.row->launch.name, g.op, std::to_string(g.count), format_time(c.time),
+               format_percent(kernels > 0 ? g.time_s / kernels : 0), std::string(kernel::to_string(c.bound())), percent(math),
+               percent(c.leg(Bound::dram)), percent(c.leg(Bound::l2)), percent(other), percent(c.roofline),
+               fmt::format("{:.2f}", c.waves)});
+  }
+  if (table.empty()) return {};
+  std::string out = bold("Kernels", style) + " (legs as shares of each kernel's time)\n" + table.render(style);
+  if (n < groups.size()) {
+    out += fmt::format("and {} more, {}\n", groups.size() - n, format_percent(kernels > 0 ? (kernels - shown) / kernels : 0));
+  }
+  return out;
+}
+
+std::string help_part(const Prediction& p, const PageStyle& style) {
+  if (p.sensitivities.empty()) return {};
+  TextTable table;
+  table.column("change", Align::left, true);
+  table.column("");
+  table.column("time", Align::right);
+  for (const auto& s : p.sensitivities) {
+    const std::string note = s.path == "batch" ? " per sample" : "";
+    table.row({s.path + note, s.change, fmt::format("{:+.1f} %", 100 * (s.time_ratio - 1))});
+  }
+  return bold("What would help", style) + '\n' + table.render(style);
+}
+
+std::string notes_part(const Prediction& p, const PageStyle& style) {
+  std::string out;
+  for (const auto& u : p.unmodelled) {
+    out += wrap(fmt::format("no time for {} x {}: {}", u.count, u.op, u.reason), style.width, "  ");
+  }
+  for (const auto& a : p.assumptions) out += wrap(a, style.width, "  ");
+  return out.empty() ? out : bold("Assumed", style) + '\n' + out;
+}
+
+}  // namespace
+
+std::string predict_page(const Prediction& p, const PageStyle& style) {
+  return headline(p, style) + time_part(p, style) + rate_part(p, style) + memory_part(p, style) +
+         layer_part(p, style, kTopLayers) + notes_part(p, style);
+}
+
+std::string explain_page(const Prediction& p, const PageStyle& style) {
+  return headline(p, style) + time_part(p, style) + help_part(p, style) + rate_part(p, style) + memory_part(p, style) +
+         layer_part(p, style, SIZE_MAX) + kernel_part(p, style) + notes_part(p, style);
+}
+
+}  // namespace voltaic::report
