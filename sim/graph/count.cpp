@@ -1,16 +1,243 @@
 // SPDX-License-Identifier: MIT
+// How much arithmetic a node asks for, from shapes alone. The conventions stand in README.md.
+#include <algorithm>
+
 #include "sim/graph/op_graph.hpp"
 
 namespace voltaic::graph {
 
+namespace {
+
+double size(const Shape& shape, std::size_t first = 0) {
+  double product = 1;
+  for (std::size_t d = first; d < shape.size(); ++d) product *= static_cast<double>(shape[d]);
+  return product;
+}
+
+/// Shapes of a node's tensors; absent ones are empty tensors, so that a partly built node counts nothing.
+class Shapes {
+ public:
+  Shapes(const OpGraph& graph, const Node& node) : graph_(graph), node_(node) {}
+
+  std::size_t inputs() const { return node_.inputs.size(); }
+  bool has_input(std::size_t i) const { return i < node_.inputs.size(); }
+  const Shape& input(std::size_t i) const { return has_input(i) ? graph_.tensor(node_.inputs[i]).shape : kNone; }
+  const Shape& output(std::size_t i) const {
+    return i < node_.outputs.size() ? graph_.tensor(node_.outputs[i]).shape : kNone;
+  }
+  double in(std::size_t i) const { return size(input(i)); }
+  double out(std::size_t i = 0) const { return size(output(i)); }
+
+ private:
+  inline static const Shape kNone{0};
+  const OpGraph& graph_;
+  const Node& node_;
+};
+
+double last(const Shape& shape) { return shape.empty() ? 1 : static_cast<double>(shape.back()); }
+
+OpCount matrix_count(const Node& node, const Shapes& s) {
+  if (node.op == OpType::linear || node.op == OpType::grouped_linear) {
+    return {s.out() * last(s.input(0)), s.has_input(2) ? s.out() : 0};
+  }
+  const Shape& a = s.input(0);
+  if (a.size() < 2) return {};
+  const std::size_t k = a.size() - (node.attributes.flag("transpose_a") ? 2 : 1);
+  return {s.out() * static_cast<double>(a[k]), 0};
+}
+
+/// Forward, data gradient and weight gradient of one convolution do the same multiply-adds: each filter tap of a group's
+/// channels for each position of the side the filter slides over.
+OpCount convolution_count(const Node& node, const Shapes& s) {
+  switch (node.op) {
+    case OpType::conv_dgrad: {
+      const Shape& slid = node.attributes.flag("transposed") ? s.output(0) : s.input(0);
+      return {size(slid) * size(s.input(1), 1), 0};
+    }
+    case OpType::conv_wgrad: {
+      const Shape& slid = node.attributes.flag("transposed") ? s.input(0) : s.input(1);
+      return {size(slid) * size(s.output(0), 1), 0};
+    }
+    case OpType::conv1d:
+    case OpType::conv2d:
+    case OpType::conv3d: return {s.out() * size(s.input(1), 1), s.has_input(2) ? s.out() : 0};
+    default: return {s.in(0) * size(s.input(1), 1), s.has_input(2) ? s.out() : 0};
+  }
+}
+
+OpCount attention_count(const Node& node, const Shapes& s) {
+  const bool backward = node.op == OpType::attention_backward;
+  const Shape& q = s.input(backward ? 1 : 0);
+  const Shape& k = s.input(backward ? 2 : 1);
+  const Shape& v = s.input(backward ? 3 : 2);
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4) return {};
+  const double heads = static_cast<double>(q[0]) * static_cast<double>(q[1]);
+  const double pairs =
+      heads * attention_pairs(q[2], k[2], node.attributes.flag("causal"), node.attributes.integer("window", 0));
+  const double d = last(q);
+  const double dv = last(v);
+  if (!backward) return {pairs * (d + dv), 6 * pairs};                   // Scale and a softmax of 5.
+  return {pairs * (3 * d + 2 * dv), 7 * pairs + 2 * s.in(0)};            // Scores again, dV, dP, dQ, dK.
+}
+
+OpCount recurrent_count(const Node& node, const Shapes& s) {
+  const Shape& x = s.input(0);
+  if (x.size() != 3) return {};
+  const bool lstm = node.op == OpType::lstm;
+  const double gates = lstm ? 4 : node.op == OpType::gru ? 3 : 1;
+  const double functions = lstm ? 9 : node.op == OpType::gru ? 8 : 1;  // Per hidden element, outside the gate sums.
+  const auto hidden = static_cast<double>(node.attributes.integer("hidden", 0));
+  const auto layers = static_cast<double>(node.attributes.integer("layers", 1));
+  const double directions = node.attributes.flag("bidirectional") ? 2 : 1;
+  const double steps = static_cast<double>(x[0]) * static_cast<double>(x[1]) * directions;
+  const double widths = last(x) + (layers - 1) * hidden * directions + layers * hidden;  // Inputs and states, all layers.
+  return {steps * gates * hidden * widths, steps * layers * hidden * (3 * gates + functions)};
+}
+
+double normalization_flop(const Node& node, const Shapes& s) {
+  const double n = s.in(0);
+  switch (node.op) {
+    case OpType::layer_norm:
+    case OpType::group_norm: return n * (5 + static_cast<double>(s.inputs() - 1));
+    case OpType::rms_norm: return n * (3 + static_cast<double>(s.inputs() - 1));
+    case OpType::batch_norm: return n * (node.attributes.flag("training") ? 7 : 4);
+    case OpType::rms_norm_backward: return n * 7;
+    case OpType::batch_norm_backward: return n * 11;
+    case OpType::norm_param_grad: return n * (node.attributes.integer("bias", 1) != 0 ? 5 : 4);
+    default: return n * 9;
+  }
+}
+
+double function_cost(OpType op) {
+  switch (op) {
+    case OpType::cast: return 0;
+    case OpType::silu_mul:
+    case OpType::gelu_mul:
+    case OpType::dropout: return 2;
+    case OpType::pointwise_backward: return 2;  // The derivative and its product with dy.
+    case OpType::rope: return 3;                // Two products and a sum.
+    default: return 1;
+  }
+}
+
+double pointwise_flop(const Node& node, const Shapes& s) {
+  if (node.op != OpType::fused_pointwise) return s.out() * function_cost(node.op);
+  const std::string functions = node.attributes.word("functions", "");
+  double cost = 0;
+  for (std::size_t begin = 0; begin < functions.size();) {
+    const std::size_t end = std::min(functions.find(',', begin), functions.size());
+    const auto op = parse_op(std::string_view(functions).substr(begin, end - begin));
+    cost += op ? function_cost(*op) : 1;
+    begin = end + 1;
+  }
+  return s.out() * cost;
+}
+
+double pooling_flop(const Node& node, const Shapes& s) {
+  if (node.op == OpType::global_avg_pool2d) return s.in(0);
+  const auto kernel = node.attributes.integers("kernel");
+  const double taps = kernel.empty() ? 1
+                                     : static_cast<double>(kernel.front()) * static_cast<double>(kernel.back());
+  if (node.op != OpType::pool_backward) return s.out() * taps;
+  return s.in(0) * (node.attributes.word("of", "") == "max_pool2d" ? 1 : taps);
+}
+
+double resize_flop(const Node& node, const Shapes& s) {
+  if (node.attributes.word("mode", "nearest") == "nearest") return 0;
+  const std::size_t rank = s.input(0).size();
+  const double corners = rank <= 3 ? 2 : rank == 4 ? 4 : 8;
+  return 2 * corners * std::max(s.in(0), s.out());  // One product and one sum per corner of the larger grid.
+}
+
+double loss_flop(const Node& node, const Shapes& s) {
+  switch (node.op) {
+    case OpType::cross_entropy: return 5 * s.in(0) + s.in(1);
+    case OpType::cross_entropy_backward:
+    case OpType::mse_loss: return 3 * s.in(0);
+    default: return 2 * s.in(0);
+  }
+}
+
+double optimizer_flop(const Node& node, const Shapes& s) {
+  double elements = node.attributes.number("elements", -1);
+  if (elements < 0) {
+    elements = 0;
+    for (std::size_t i = 0; i < s.inputs(); ++i) elements += s.in(i);
+  }
+  if (node.op == OpType::zero_grad) return 0;
+  if (node.op != OpType::optimizer_step) return elements;
+  const std::string rule = node.attributes.word("optimizer", "sgd");
+  if (rule == "momentum") return 4 * elements;
+  if (rule == "adam") return 14 * elements;
+  if (rule == "adamw") return 15 * elements;
+  if (rule == "lamb") return 21 * elements;
+  return 2 * elements;
+}
+
+double collective_flop(const Node& node, const Shapes& s) {
+  if (node.op != OpType::all_reduce && node.op != OpType::reduce_scatter) return 0;
+  const auto ranks = static_cast<double>(std::max<std::int64_t>(1, node.attributes.integer("ranks", 1)));
+  return s.in(0) * (ranks - 1) / ranks;  // Each rank sums its share of the elements.
+}
+
+double other_flop(const Node& node, const Shapes& s) {
+  switch (family(node.op)) {
+    case OpFamily::normalization: return normalization_flop(node, s);
+    case OpFamily::pointwise: return pointwise_flop(node, s);
+    case OpFamily::softmax: return s.out() * (s.inputs() == 1 ? 5 : 4);
+    case OpFamily::reduction: return s.in(0);
+    case OpFamily::pooling: return pooling_flop(node, s);
+    case OpFamily::resize: return resize_flop(node, s);
+    case OpFamily::embedding: return node.op == OpType::embedding ? 0 : s.in(0);
+    case OpFamily::gather_scatter: return node.op == OpType::gather ? 0 : s.in(0);
+    case OpFamily::moe: return node.op == OpType::moe_dispatch ? 0 : 2 * s.in(1) * last(s.output(0));
+    case OpFamily::random: return node.op == OpType::dropout ? 2 * s.out() : s.out();
+    case OpFamily::loss: return loss_flop(node, s);
+    case OpFamily::optimizer: return optimizer_flop(node, s);
+    case OpFamily::collective: return collective_flop(node, s);
+    default: return 0;  // Views, data movement and transfers compute nothing.
+  }
+}
+
+/// Sum over t up to x of t cut to [0, cap].
+double ramp_sum(double x, double cap) {
+  if (x <= 0) return 0;
+  const double rising = std::min(x, cap);
+  return rising * (rising + 1) / 2 + cap * (x - rising);
+}
+
+}  // namespace
+
+double attention_pairs(std::int64_t queries, std::int64_t keys, bool causal, std::int64_t window) {
+  const auto q = static_cast<double>(queries);
+  const auto k = static_cast<double>(keys);
+  const auto w = static_cast<double>(window);
+  if (!causal && window <= 0) return q * k;
+  // Query i stands at position p = keys - queries + i. The keys before position p + shift, cut to [0, keys], summed over i:
+  const auto before = [&](double shift) { return ramp_sum(k - 1 + shift, k) - ramp_sum(k - q - 1 + shift, k); };
+  const double upto = causal ? before(1) : before(w);  // Causal: keys 0..p; else up to p + w - 1.
+  return window > 0 ? upto - before(1 - w) : upto;     // Less those that have left the window.
+}
+
+OpCount count(const OpGraph& graph, const Node& node) {
+  const Shapes shapes(graph, node);
+  switch (family(node.op)) {
+    case OpFamily::matrix: return matrix_count(node, shapes);
+    case OpFamily::convolution: return convolution_count(node, shapes);
+    case OpFamily::attention: return attention_count(node, shapes);
+    case OpFamily::recurrent: return recurrent_count(node, shapes);
+    default: return {0, other_flop(node, shapes)};
+  }
+}
+
 std::int64_t parameter_count(const OpGraph& graph) {
   std::int64_t total = 0;
   for (const Tensor& tensor : graph.tensors()) {
-    if (tensor.role == TensorRole::parameter) total += tensor.elements();
+    if (tensor.role != TensorRole::parameter) continue;
+    const std::int64_t here = tensor.elements();
+    total = here > INT64_MAX - total ? INT64_MAX : total + here;  // Several tensors of 2^62 elements are legal.
   }
   return total;
 }
-
-OpCount count(const OpGraph&, const Node&) { return {}; }
 
 }  // namespace voltaic::graph

@@ -102,7 +102,11 @@ struct OpCount {
 };
 OpCount count(const OpGraph& graph, const Node& node);
 
-/// Parameters (elements) of the graph, each tensor once.
+/// Query-key pairs one head computes. The last query stands at the last key; causal queries see keys up to their own
+/// position, a window of w > 0 keeps those less than w positions away.
+double attention_pairs(std::int64_t queries, std::int64_t keys, bool causal, std::int64_t window);
+
+/// Parameters (elements) of the graph, each tensor once; saturates at 2^63 - 1.
 std::int64_t parameter_count(const OpGraph& graph);
 
 }  // namespace voltaic::graph
