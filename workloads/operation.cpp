@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+// Single operations as workloads: "op:matmul,m=4096,n=4096,k=4096". One table row per operation.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <map>
+
+#include "arch/units/error.hpp"
+#include "workloads/attention_block.hpp"
+#include "workloads/families.hpp"
+
+namespace voltaic::workloads {
+namespace {
+
+constexpr std::int64_t kLargest = std::int64_t{1} << 62U;
+
+class Keys {
+ public:
+  Keys(std::string op, std::map<std::string, std::int64_t> given) : op_(std::move(op)), given_(std::move(given)) {}
+  const std::string& op() const { return op_; }
+  std::int64_t at(const std::string& key) const { return given_.at(key); }
+
+ private:
+  std::string op_;
+  std::map<std::string, std::int64_t> given_;
+};
+
+/// A key with its default; kRequired: must be given. Keys that may be 0 (flags, padding) have `lowest` 0.
+struct KeySpec {
+  const char* name;
+  std::int64_t fallback;
+  std::int64_t lowest = 1;
+};
+constexpr std::int64_t kRequired = -1;
+
+using Builder = std::function<TensorId(GraphWriter&, const Keys&)>;
+struct OperationSpec {
+  std::vector<KeySpec> keys;
+  Builder build;
+};
+
+TensorId build_matmul(GraphWriter& w, const Keys& k) {
+  Shape a{k.at("m"), k.at("k")};
+  Shape b{k.at("k"), k.at("n")};
+  if (k.at("batch") > 1) {
+    a.insert(a.begin(), k.at("batch"));
+    b.insert(b.begin(), k.at("batch"));
+  }
+  const TensorId left = w.input("a", a);
+  return w.apply(OpType::matmul, "matmul", {left, w.input("b", b)});
+}
+
+TensorId build_copy(GraphWriter& w, const Keys& k) {
+  // Whole bytes whatever the precision, so no floating type.
+  const std::int64_t bytes = k.at("bytes");
+  const TensorId x = bytes % 4 == 0 ? w.input("x", {bytes / 4}, DataType::int32) : w.input("x", {bytes}, DataType::int8);
+  return w.apply(OpType::copy, "copy", {x});
+}
+
+TensorId build_conv2d(GraphWriter& w, const Keys& k) {
+  const TensorId x = w.input("x", {k.at("n"), k.at("c"), k.at("h"), k.at("w")});
+  const TensorId weight = w.parameter("weight", {k.at("k"), k.at("c") / k.at("groups"), k.at("r"), k.at("s")});
+  return w.apply(OpType::conv2d, "conv2d", {x, weight},
+                 attributes({{"dilation", k.at("dilation")}, {"groups", k.at("groups")}, {"padding", k.at("padding")}, {"stride", k.at("stride")}}));
+}
+
+TensorId build_attention(GraphWriter& w, const Keys& k) {
+  const std::int64_t keys = k.at("seq_kv") == 0 ? k.at("seq") : k.at("seq_kv");
+  const std::int64_t kv_heads = k.at("kv_heads") == 0 ? k.at("heads") : k.at("kv_heads");
+  const TensorId q = w.input("q", {k.at("batch"), k.at("heads"), k.at("seq"), k.at("head_dim")});
+  const TensorId key = w.input("k", {k.at("batch"), kv_heads, keys, k.at("head_dim")});
+  const TensorId value = w.input("v", {k.at("batch"), kv_heads, keys, k.at("head_dim")});
+  return flash_attention(w, q, key, value, k.at("causal") != 0);
+}
+
+/// x[rows, cols] through an operation that needs nothing else.
+Builder on_matrix(OpType op) {
+  return [op](GraphWriter& w, const Keys& k) {
+    const TensorId x = w.input("x", {k.at("rows"), k.at("cols")});
+    graph::Attributes attrs;
+    if (graph::family(op) == graph::OpFamily::reduction && op != OpType::cumsum) attrs.set("axis", std::int64_t{-1});
+    if (op == OpType::reduce_sum || op == OpType::reduce_mean || op == OpType::reduce_max) {
+      attrs = attributes({{"axes", Shape{1}}});
+    }
+    if (op == OpType::cast) attrs = attributes({{"to", std::string("fp16")}});
+    return w.apply(op, k.op(), {x}, std::move(attrs));
+  };
+}
+
+Builder on_two_matrices(OpType op) {
+  return [op](GraphWriter& w, const Keys& k) {
+    const Shape shape{k.at("rows"), k.at("cols")};
+    const TensorId x = w.input("x", shape);
+    return w.apply(op, k.op(), {x, w.input("y", shape)});
+  };
+}
+
+bool is_binary(OpType op) {
+  switch (op) {
+    case OpType::add:
+    case OpType::sub:
+    case OpType::mul:
+    case OpType::div:
+    case OpType::pow:
+    case OpType::maximum:
+    case OpType::minimum:
+    case OpType::compare:
+    case OpType::silu_mul:
+    case OpType::gelu_mul: return true;
+    default: return false;
+  }
+}
+
+TensorId build_where(GraphWriter& w, const Keys& k) {
+  const Shape shape{k.at("rows"), k.at("cols")};
+  const TensorId mask = w.input("mask", shape, DataType::boolean);
+  const TensorId x = w.input("x", shape);
+  if (k.op() == "masked_fill") return w.apply(OpType::masked_fill, "masked_fill", {x, mask});
+  return w.apply(OpType::where, "where", {mask, x, w.input("y", shape)});
+}
+
+void add_matrix_operations(std::map<std::string, OperationSpec>& table) {
+  const std::vector<KeySpec> rows_cols{{"rows", kRequired}, {"cols", kRequired}};
+  for (const OpType op : graph::all_ops()) {
+    const bool backward = op == OpType::pointwise_backward || op == OpType::fused_pointwise;
+    if (graph::family(op) != graph::OpFamily::pointwise || backward) continue;
+    if (op == OpType::where || op == OpType::masked_fill) {
+      table[std::string(to_string(op))] = {rows_cols, build_where};
+    } else {
+      table[std::string(to_string(op))] = {rows_cols, is_binary(op) ? on_two_matrices(op) : on_matrix(op)};
+    }
+  }
+  for (const OpType op : {OpType::softmax, OpType::log_softmax, OpType::reduce_sum, OpType::reduce_mean, OpType::reduce_max}) {
+    table[std::string(to_string(op))] = {rows_cols, on_matrix(op)};
+  }
+  table["layer_norm"] = {rows_cols, [](GraphWriter& w, const Keys& k) {
+                           return w.layer_norm("layer_norm", w.input("x", {k.at("rows"), k.at("cols")}));
+                         }};
+  table["rms_norm"] = {rows_cols, [](GraphWriter& w, const Keys& k) {
+                         return w.rms_norm("rms_norm", w.input("x", {k.at("rows"), k.at("cols")}));
+                       }};
+  table["dropout"] = {rows_cols, [](GraphWriter& w, const Keys& k) {
+                        const TensorId x = w.input("x", {k.at("rows"), k.at("cols")});
+                        return w.apply_multiple(OpType::dropout, "dropout", {x}, attributes({{"p", 0.1}}), 2).front();
+                      }};
+  table["cross_entropy"] = {rows_cols, [](GraphWriter& w, const Keys& k) {
+                              const TensorId x = w.input("x", {k.at("rows"), k.at("cols")});
+                              return w.apply(OpType::cross_entropy, "cross_entropy", {x, w.input("labels", {k.at("rows")}, DataType::int64)});
+                            }};
+}
+
+std::map<std::string, OperationSpec> make_table() {
+  std::map<std::string, OperationSpec> table;
+  add_matrix_operations(table);
+  table["matmul"] = {{{"m", kRequired}, {"n", kRequired}, {"k", kRequired}, {"batch", 1}}, build_matmul};
+  table["linear"] = {{{"m", kRequired}, {"n", kRequired}, {"k", kRequired}, {"bias", 1, 0}}, [](GraphWriter& w, const Keys& k) {
+                       return w.linear("linear", w.input("x", {k.at("m"), k.at("k")}), k.at("n"), k.at("bias") != 0);
+                     }};
+  table["copy"] = {{{"bytes", kRequired}}, build_copy};
+  table["conv2d"] = {{{"n", 1}, {"c", kRequired}, {"h", kRequired}, {"w", kRequired}, {"k", kRequired}, {"r", kRequired}, {"s", kRequired},
+                      {"stride", 1}, {"padding", 0, 0}, {"dilation", 1}, {"groups", 1}},
+                     build_conv2d};
+  table["attention"] = {{{"batch", 1}, {"heads", kRequired}, {"kv_heads", 0, 0}, {"seq", kRequired}, {"seq_kv", 0, 0},
+                         {"head_dim", kRequired}, {"causal", 0, 0}},
+                        build_attention};
+  table["batch_norm"] = {{{"n", kRequired}, {"c", kRequired}, {"h", kRequired}, {"w", kRequired}}, [](GraphWriter& w, const Keys& k) {
+                           const TensorId x = w.input("x", {k.at("n"), k.at("c"), k.at("h"), k.at("w")});
+                           const TensorId weight = w.parameter("weight", {k.at("c")});
+                           return w.apply(OpType::batch_norm, "batch_norm", {x, weight, w.parameter("bias", {k.at("c")})});
+                         }};
+  table["embedding"] = {{{"tokens", kRequired}, {"rows", kRequired}, {"cols", kRequired}}, [](GraphWriter& w, const Keys& k) {
+                          const TensorId ids = w.input("ids", {k.at("tokens")}, DataType::int64);
+                          return w.embedding("embedding", ids, w.parameter("table", {k.at("rows"), k.at("cols")}));
+                        }};
+  return table;
+}
+
+const std::map<std::string, OperationSpec>& table() {
+  static const std::map<std::string, OperationSpec> specs = make_table();
+  return specs;
+}
+
+/// "4096", "1GiB", "2.5MB": a whole number of units (bytes).
+std::int64_t parse_number(std::string_view text, const std::string& key) {
+  const auto refuse = [&] {
+    return UsageError(fmt::format("op: {}: expected a whole number up to 2^62, got '{}'", key, one_line(text, 40)));
+  };
+  static const std::pair<std::string_view, double> kUnits[] = {{"", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+                                                               {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  std::int64_t whole = 0;
+  const auto exact = std::from_chars(text.data(), text.data() + text.size(), whole);
+  if (exact.ec == std::errc() && exact.ptr == text.data() + text.size()) {
+    if (whole > kLargest) throw refuse();
+    return whole;
+  }
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (key != "bytes" || parsed.ec != std::errc()) throw refuse();
+  const std::string_view unit = text.substr(static_cast<std::size_t>(parsed.ptr - text.data()));
+  for (const auto& [name, factor] : kUnits) {
+    if (unit != name) continue;
+    const double bytes = value * factor;
+    if (!(bytes >= 0 && bytes <= static_cast<double>(kLargest))) throw refuse();
+    const auto rounded = static_cast<std::int64_t>(bytes);
+    if (static_cast<double>(rounded) != bytes) throw refuse();
+    return rounded;
+  }
+  throw refuse();
+}
+
+std::vector<std::string> key_names(const OperationSpec& spec) {
+  std::vector<std::string> names;
+  for (const KeySpec& key : spec.keys) names.emplace_back(key.name);
+  return names;
+}
+
+void take_pair(std::string_view pair, const std::string& op, const OperationSpec& spec, std::map<std::string, std::int64_t>& given) {
+  const std::size_t equals = pair.find('=');
+  const std::string key(pair.substr(0, equals));
+  const auto known = key_names(spec);
+  if (std::find(known.begin(), known.end(), key) == known.end()) {
+    const std::string near = nearest(key, known);
+    throw UsageError(fmt::format("op:{}: expected keys {}, got '{}'{}", op, fmt::join(known, ", "), one_line(key, 40),
+                                 near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+  }
+  if (equals == std::string_view::npos) throw UsageError(fmt::format("op:{}: expected {}=NUMBER, got '{}'", op, key, key));
+  if (!given.emplace(key, parse_number(pair.substr(equals + 1), key)).second) {
+    throw UsageError(fmt::format("op:{}: expected each key once, got '{}' twice", op, key));
+  }
+}
+
+Keys read_keys(std::string_view text, const std::string& op, const OperationSpec& spec) {
+  std::map<std::string, std::int64_t> given;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    take_pair(text.substr(0, comma), op, spec, given);
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  for (const KeySpec& key : spec.keys) {
+    const auto it = given.find(key.name);
+    if (it == given.end() && key.fallback == kRequired) {
+      throw UsageError(fmt::format("op:{}: expected keys {}, '{}' is missing", op, fmt::join(key_names(spec), ", "), key.name));
+    }
+    if (it == given.end()) {
+      given.emplace(key.name, key.fallback);
+    } else if (it->second < key.lowest) {
+      throw UsageError(fmt::format("op:{}: {}: expected at least {}, got {}", op, key.name, key.lowest, it->second));
+    }
+  }
+  return {op, std::move(given)};
+}
+
+const OperationSpec& find_operation(const std::string& op) {
+  const auto it = table().find(op);
+  if (it != table().end()) return it->second;
+  std::vector<std::string> known;
+  for (const auto& [name, spec] : table()) known.push_back(name);
+  if (graph::parse_op(op)) {
+    throw UnsupportedError(fmt::format("op:{}: not built yet as a single operation; there are: {}", op, fmt::join(known, ", ")));
+  }
+  const std::string near = nearest(op, known);
+  throw UsageError(fmt::format("op:{}: no such operation{}", one_line(op, 40), near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+}
+
+}  // namespace
+
+Workload build_operation(std::string_view text, const BuildOptions& options) {
+  std::string_view rest = text.starts_with("op:") ? text.substr(3) : text;
+  const std::size_t comma = rest.find(',');
+  const std::string op(rest.substr(0, comma));
+  rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+  const OperationSpec& spec = find_operation(op);
+  const Keys keys = read_keys(rest, op, spec);
+  Workload workload;
+  workload.name = one_line(text, 200);
+  workload.kind = "operation";
+  if (options.phase != RunPhase::whole) throw UnsupportedError(fmt::format("op:{}: a single operation has no phases; leave --phase out", op));
+  if (options.batch || options.seq || options.context) {
+    workload.warnings.emplace_back("--batch, --seq and --context have no effect: the operation states its sizes");
+  }
+  GraphWriter writer(workload.graph, workload.name, options.training);
+  const TensorId output = spec.build(writer, keys);
+  finish(workload, output);
+  return workload;
+}
+
+}  // namespace voltaic::workloads
