@@ -9,21 +9,24 @@ using K = AttributeKind;
 using Specs = std::span<const AttributeSpec>;
 
 constexpr AttributeSpec kTransposedWeight[] = {{"transposed_weight", K::flag}};
-constexpr AttributeSpec kMatmul[] = {{"transpose_a", K::flag}, {"transpose_b", K::flag}};
+constexpr AttributeSpec kMatmul[] = {{"transpose_a", K::flag}, {"transpose_b", K::flag}, {"linear", K::flag}};
 constexpr AttributeSpec kConv[] = {{"stride", K::integer_or_integers},
                                    {"padding", K::integer_or_integers},
                                    {"dilation", K::integer_or_integers},
-                                   {"groups", K::integer}};
+                                   {"groups", K::integer},
+                                   {"channels_last", K::flag}};
 constexpr AttributeSpec kConvTranspose[] = {{"stride", K::integer_or_integers},
                                             {"padding", K::integer_or_integers},
                                             {"dilation", K::integer_or_integers},
                                             {"output_padding", K::integer_or_integers},
-                                            {"groups", K::integer}};
+                                            {"groups", K::integer},
+                                            {"channels_last", K::flag}};
 constexpr AttributeSpec kConvGradient[] = {{"stride", K::integer_or_integers},
                                            {"padding", K::integer_or_integers},
                                            {"dilation", K::integer_or_integers},
                                            {"output_padding", K::integer_or_integers},
                                            {"groups", K::integer},
+                                           {"channels_last", K::flag},
                                            {"transposed", K::flag},
                                            {"input_shape", K::integers},
                                            {"filter_shape", K::integers}};
@@ -70,6 +73,8 @@ constexpr AttributeSpec kOptimizer[] = {{"optimizer", K::word},
                                         {"elements", K::integer},
                                         {"tensors", K::integer},
                                         {"state_bytes", K::number},
+                                        {"read_bytes", K::number},
+                                        {"written_bytes", K::number},
                                         {"value", K::number}};
 constexpr AttributeSpec kTransfer[] = {{"pinned", K::flag}};
 constexpr AttributeSpec kCollective[] = {{"ranks", K::integer}};
