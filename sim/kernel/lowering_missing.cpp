@@ -14,7 +14,6 @@ namespace voltaic::kernel {
     return out;                                                                                             \
   }
 
-VOLTAIC_MISSING(lower_attention)
 VOLTAIC_MISSING(lower_normalization)
 VOLTAIC_MISSING(lower_pointwise)
 VOLTAIC_MISSING(lower_softmax)
