@@ -19,14 +19,16 @@ double norm4(double a, double b) {
   return std::sqrt(std::sqrt(fourth(a) + fourth(b)));
 }
 
-/// The warp tile: the CTA tile halved along its longer side until every warp has one.
-void split_over_warps(TensorTile& tile) {
-  tile.warp_m = tile.tile_m;
+/// The part of a tile whose operands are read from shared memory at once. Before Hopper a warp's: the CTA tile halved along its
+/// longer side until every warp has one. On Hopper a warp group multiplies 64 rows by the whole width.
+void split_over_warps(TensorTile& tile, bool warp_groups) {
+  tile.warp_m = warp_groups ? std::min(tile.tile_m, 64) : tile.tile_m;
   tile.warp_n = tile.tile_n;
+  if (warp_groups) return;
   for (int w = tile.warps; w > 1; w /= 2) (tile.warp_m >= tile.warp_n ? tile.warp_m : tile.warp_n) /= 2;
 }
 
-TensorTile read_tile(const arch::ParameterTree& tree) {
+TensorTile read_tile(const arch::ParameterTree& tree, bool warp_groups) {
   TensorTile t;
   t.name = tree.word("name");
   t.tile_m = static_cast<int>(tree.number("tile_m"));
@@ -35,7 +37,7 @@ TensorTile read_tile(const arch::ParameterTree& tree) {
   t.k_step = tree.number("k_step");
   t.stages = tree.number("stages");
   t.ctas_per_sm = static_cast<int>(tree.number("ctas_per_sm"));
-  split_over_warps(t);
+  split_over_warps(t, warp_groups);
   return t;
 }
 
@@ -89,7 +91,8 @@ TensorLaw::TensorLaw(const arch::ParameterTree& law, const arch::ParameterTree& 
       power_dram_(law.number("power_dram")),
       fraction_(law.number("wave_fraction")),
       copies_(law.number("operand_copies")) {
-  for (const auto& t : tiles.elements("tiles")) tiles_.push_back(read_tile(t));
+  const bool warp_groups = tiles.number_or("warp_groups", 0) > 0;
+  for (const auto& t : tiles.elements("tiles")) tiles_.push_back(read_tile(t, warp_groups));
   ensure(!tiles_.empty() && choice_.size() == 8, "a tensor-core calibration lists no tile or not eight choice weights");
   bias_.resize(tiles_.size(), 0.0);
 }
@@ -226,7 +229,7 @@ TensorTime TensorLaw::time(const TensorTile& tile, const TensorProblem& p, doubl
   out.clock_share = power_share(activity, full_clock, machine.power_scale);
   out.whole = full_clock / out.clock_share;
   out.total = out.whole - reduce;
-  out.smooth = (norm4(estimate / machine.clock, out.dram) + overhead + reduce) / out.clock_share;
+  out.smooth = norm4(estimate / machine.clock, out.dram) + overhead + reduce;
   const double hz = machine.clock * out.clock_share;
   out.tensor = issue / hz;
   out.l2 /= hz;
