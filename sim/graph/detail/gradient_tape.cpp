@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "arch/units/error.hpp"
+#include "sim/graph/detail/shape_context.hpp"
 
 namespace voltaic::graph::detail {
 namespace {
@@ -18,6 +19,16 @@ bool carries_gradient(OpType op) {
     case OpType::logical_not:
     case OpType::fill: return false;
     default: return true;
+  }
+}
+
+/// Shapes of gradients may join dimensions that no forward tensor has together.
+void check_size(const std::string& id, const Shape& shape) {
+  std::int64_t product = 1;
+  for (const std::int64_t dim : shape) {
+    if (dim != 0 && (__builtin_mul_overflow(product, dim, &product) || product > kMaxElements)) {
+      throw UnsupportedError(fmt::format("node '{}': a gradient of shape {} has more than 2^62 elements", one_line(id), to_string(shape)));
+    }
   }
 }
 
@@ -80,6 +91,7 @@ TensorId GradientTape::emit(OpType op, std::string_view role, std::vector<Tensor
   node.inputs = std::move(inputs);
   node.outputs.reserve(shapes.size());
   for (const Shape& shape : shapes) {
+    check_size(node.id, shape);
     const std::string suffix = shapes.size() > 1 ? fmt::format(".{}", node.outputs.size()) : std::string();
     node.outputs.push_back(add({.name = node.id + suffix,
                                 .shape = shape,
