@@ -107,7 +107,9 @@ struct VectorKernel {
   std::int64_t cols = 1;
   int tensor_inputs = 1;
   double reread_bytes = 0;        ///< Bytes read again beyond the compulsory ones; L1 and L2 may serve them.
+  double reuse_bytes = 0;         ///< Bytes that pass on the whole GPU between two reads; 0: rows open at once decide.
   std::string_view function;      ///< Pointwise function ("pow", "gelu"); chooses compute cost per element.
+  std::vector<std::string_view> fused;  ///< Functions of a fused chain (static names); empty for a single one.
   double element_bytes = 4;
   bool backward = false;
 };

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Table lookups and what is built of them: embedding, gather, scatter, expert dispatch and combine.
+#include <algorithm>
+
+#include "sim/kernel/vector.hpp"
+
+namespace voltaic::kernel {
+
+namespace {
+
+using graph::Node;
+using graph::OpGraph;
+using graph::OpType;
+using vector::Pass;
+
+double bytes_of(const OpGraph& graph, graph::TensorId id) {
+  return vector::stored_bytes(graph, id);
+}
+
+/// Rows copied by index. One thread moves one element at a time, and eight CTAs of 128 threads per SM are launched
+/// at most [ATEN]: too few bytes are in flight to fill the memory.
+Launch lookup(std::string name, const Pass& pass, const Target& target, int ctas_per_sm) {
+  Launch launch = vector::elementwise("", pass, VectorKind::embedding);
+  launch.name = std::move(name);
+  launch.grid[0] = std::min<std::int64_t>(launch.grid[0] * 4, std::max<std::int64_t>(target.gpu.sm.count, 1) * ctas_per_sm);
+  launch.work.other_flop = 0;
+  return launch;
+}
+
+Pass copy_pass(const OpGraph& graph, const graph::Tensor& moved, double index_bytes) {
+  static_cast<void>(graph);
+  return Pass{static_cast<double>(moved.elements()), moved.bytes() + index_bytes, moved.bytes(), 1,
+              bytes_per_element(moved.dtype)};
+}
+
+/// Dense gradient of a table: zeroes, then rows added by index. Few indices take one kernel that scans them for each
+/// slice of features; many are sorted first [ATEN].
+void embedding_backward(const OpGraph& graph, const Node& node, Lowered& out) {
+  const graph::Tensor& dy = graph.tensor(node.inputs[0]);
+  const graph::Tensor& table = graph.tensor(node.outputs[0]);
+  const double element = bytes_per_element(dy.dtype);
+  const double ids = static_cast<double>(node.inputs.size() > 1 ? graph.tensor(node.inputs[1]).elements() : 1);
+  const std::int64_t features = table.shape.empty() ? 1 : table.shape.back();
+  vector::push(out.launches, vector::fill(table.bytes(), element));
+  if (!(ids > 0)) return;
+  const Pass scatter{static_cast<double>(dy.elements()), 2 * dy.bytes() + 8 * ids, dy.bytes(), 2, element};
+  constexpr double kSortAbove = 3072;  // ATen: more indices than this are sorted.
+  if (ids > kSortAbove) {
+    const Pass keys{ids, 16 * ids, 16 * ids, 2, 8};
+    for (const auto* name : {"DeviceRadixSortHistogramKernel", "DeviceRadixSortExclusiveSumKernel",
+                             "DeviceRadixSortOnesweepKernel", "DeviceRadixSortOnesweepKernel", "krn_partials_per_segment",
+                             "DeviceScanKernel"}) {
+      Launch launch = vector::elementwise("", keys);
+      launch.name = name;
+      launch.library = "CUB";
+      launch.family = "embedding";
+      vector::push(out.launches, std::move(launch));
+    }
+  }
+  Launch launch = vector::rowwise(ids > kSortAbove ? "compute_grad_weight" : "embedding_backward_feature_kernel",
+                                  VectorKind::scatter, static_cast<std::int64_t>(ids), features, 1024, scatter);
+  launch.grid[0] = (features + 31) / 32;
+  vector::push(out.launches, std::move(launch));
+}
+
+/// Tokens gathered into the slots of their experts: positions by a scan over the choices, then rows copied.
+void moe_dispatch(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  const graph::Tensor& slots = graph.tensor(node.outputs[0]);
+  const graph::Tensor& index = graph.tensor(node.inputs.size() > 1 ? node.inputs[1] : node.inputs[0]);
+  const double choices = static_cast<double>(index.elements());
+  vector::push(out.launches, vector::elementwise("add", Pass{choices, 8 * choices, 8 * choices, 1, 8}));
+  vector::push(out.launches, lookup("index_elementwise_kernel<128, 4>", copy_pass(graph, slots, 8 * choices), target, 16));
+  out.host_calls = 2;
+}
+
+/// Each token sums its k expert rows, weighted.
+void moe_combine(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  const graph::Tensor& y = graph.tensor(node.outputs[0]);
+  double k = 1;
+  if (node.inputs.size() > 1) {
+    const auto& shape = graph.tensor(node.inputs[1]).shape;
+    if (shape.size() > 1) k = static_cast<double>(shape.back());
+  }
+  Pass pass{static_cast<double>(y.elements()), k * y.bytes(), y.bytes(), 2, bytes_per_element(y.dtype)};
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) pass.read += bytes_of(graph, node.inputs[i]);
+  Launch launch = lookup("index_elementwise_kernel<128, 4>", pass, target, 16);
+  launch.work.other_flop = 2 * k * pass.elements;
+  vector::push(out.launches, std::move(launch));
+}
+
+/// Zeroes, then atomic additions at L2: each element is read there and written back.
+void scatter_add(const OpGraph& graph, const Node& node, Lowered& out) {
+  const graph::Tensor& x = graph.tensor(node.inputs[0]);
+  const graph::Tensor& y = graph.tensor(node.outputs[0]);
+  const double element = bytes_per_element(x.dtype);
+  const double index = node.inputs.size() > 1 ? bytes_of(graph, node.inputs[1]) : 0;
+  vector::push(out.launches, vector::fill(y.bytes(), element));
+  Launch launch = vector::elementwise(
+      "", Pass{static_cast<double>(x.elements()), 2 * x.bytes() + index, x.bytes(), 2, element}, VectorKind::scatter);
+  launch.name = "_scatter_gather_elementwise_kernel";
+  vector::push(out.launches, std::move(launch));
+}
+
+}  // namespace
+
+Lowered lower_embedding(const graph::OpGraph& graph, const graph::Node& node, const Target& target) {
+  Lowered out;
+  out.host = HostClass::other;
+  const graph::Tensor& result = graph.tensor(node.outputs.front());
+  switch (node.op) {
+    case OpType::embedding:
+      vector::push(out.launches, lookup("indexSelectLargeIndex", copy_pass(graph, result, bytes_of(graph, node.inputs[0])),
+                                        target, 8));
+      break;
+    case OpType::embedding_backward: embedding_backward(graph, node, out); break;
+    case OpType::gather: {
+      const double index = node.inputs.size() > 1 ? bytes_of(graph, node.inputs[1]) : 0;
+      vector::push(out.launches, lookup("index_elementwise_kernel<128, 4>", copy_pass(graph, result, index), target, 16));
+      break;
+    }
+    case OpType::scatter_add: scatter_add(graph, node, out); break;
+    case OpType::moe_dispatch: moe_dispatch(graph, node, target, out); break;
+    default: moe_combine(graph, node, target, out); break;
+  }
+  return out;
+}
+
+}  // namespace voltaic::kernel

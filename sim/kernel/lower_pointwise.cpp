@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+// Pointwise operations: one kernel each in eager frameworks, with a few that ATen composes from several.
+#include <algorithm>
+#include <array>
+
+#include "sim/kernel/vector.hpp"
+
+namespace voltaic::kernel {
+
+namespace {
+
+using graph::Node;
+using graph::OpGraph;
+using graph::OpType;
+using vector::Pass;
+
+HostClass host_class(OpType op) {
+  switch (op) {
+    case OpType::relu:
+    case OpType::relu6:
+    case OpType::leaky_relu:
+    case OpType::elu:
+    case OpType::gelu:
+    case OpType::gelu_tanh:
+    case OpType::silu:
+    case OpType::hardswish:
+    case OpType::hardsigmoid:
+    case OpType::mish:
+    case OpType::softplus: return HostClass::activation;
+    case OpType::add_scalar:
+    case OpType::mul_scalar:
+    case OpType::div_scalar:
+    case OpType::sub_scalar:
+    case OpType::pow_scalar:
+    case OpType::maximum_scalar:
+    case OpType::compare_scalar:
+    case OpType::clamp: return HostClass::pointwise_scalar;
+    default: return HostClass::pointwise;
+  }
+}
+
+/// Special-function calls per element: a lower bound, so only those that the function cannot do without.
+double special_calls(OpType op) {
+  switch (op) {
+    case OpType::exp:
+    case OpType::log:
+    case OpType::sin:
+    case OpType::cos:
+    case OpType::rsqrt:
+    case OpType::reciprocal:
+    case OpType::silu:
+    case OpType::sigmoid:
+    case OpType::silu_mul: return 1;
+    default: return 0;
+  }
+}
+
+/// Powers that ATen turns into products and roots.
+bool cheap_power(double exponent) {
+  constexpr std::array<double, 8> kCheap{0, 0.5, 1, 2, 3, -0.5, -1, -2};
+  return std::find(kCheap.begin(), kCheap.end(), exponent) != kCheap.end();
+}
+
+std::string_view function_of(const Node& node) {
+  if (node.op == OpType::pow_scalar && cheap_power(node.attributes.number("value", 1))) return "square";
+  return graph::to_string(node.op);
+}
+
+/// The innermost dim along which an operand repeats; elements of the output that pass between two reads of it.
+std::int64_t repeat_period(const graph::Shape& operand, const graph::Shape& out) {
+  std::int64_t period = 1;
+  const std::size_t offset = out.size() - std::min(operand.size(), out.size());
+  for (std::size_t i = out.size(); i-- > 0;) {
+    const std::int64_t dim = i >= offset && i - offset < operand.size() ? operand[i - offset] : 1;
+    if (dim == 1 && out[i] > 1) return period;
+    period *= out[i];
+  }
+  return period;
+}
+
+/// Operands smaller than the result are read once per repeat. What passes in between decides whether L2 still holds them.
+void add_broadcast(const OpGraph& graph, const Node& node, Launch& launch) {
+  const graph::Tensor& y = graph.tensor(node.outputs.front());
+  auto& detail = std::get<VectorKernel>(launch.detail);
+  const double n = static_cast<double>(y.elements());
+  if (!(n > 0)) return;
+  const double bytes_per_output = launch.work.traffic().value / n;
+  for (const auto id : node.inputs) {
+    const graph::Tensor& x = graph.tensor(id);
+    const double element = bytes_per_element(x.dtype);
+    const double again = n * element - vector::stored_bytes(graph, id);
+    if (!(again > 0) || x.elements() <= 1) continue;
+    const double period = static_cast<double>(repeat_period(x.shape, y.shape));
+    const double reuse = period * (bytes_per_output + element);
+    detail.reuse_bytes = std::max(detail.reuse_bytes, reuse);
+    detail.reread_bytes += again;
+  }
+}
+
+bool broadcasts(const OpGraph& graph, const Node& node) {
+  const std::int64_t n = graph.tensor(node.outputs.front()).elements();
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](graph::TensorId id) { return graph.tensor(id).elements() != n; });
+}
+
+Launch plain(const OpGraph& graph, const Node& node, std::string_view function) {
+  const Pass pass = vector::pass_of(graph, node);
+  const bool broadcast = broadcasts(graph, node);
+  Launch launch = vector::elementwise(
+      function, pass, broadcast ? VectorKind::elementwise_broadcast : VectorKind::elementwise);
+  launch.work.special = special_calls(node.op) * pass.elements;
+  if (broadcast) add_broadcast(graph, node, launch);
+  return launch;
+}
+
+/// Functions of a fused chain ("add,gelu") as static names.
+std::vector<std::string_view> function_list(std::string_view list) {
+  std::vector<std::string_view> names;
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    if (const auto op = graph::parse_op(list.substr(0, comma))) names.push_back(graph::to_string(*op));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return names;
+}
+
+Launch fused(const OpGraph& graph, const Node& node) {
+  Launch launch = plain(graph, node, "");
+  const std::string list = node.attributes.word("functions", "");
+  auto& detail = std::get<VectorKernel>(launch.detail);
+  detail.fused = function_list(list);
+  launch.work.other_flop *= std::max<double>(1, static_cast<double>(detail.fused.size()));
+  launch.library = "Triton";
+  launch.name = "triton_poi_fused_" + list;
+  std::replace(launch.name.begin(), launch.name.end(), ',', '_');
+  return launch;
+}
+
+/// Selecting maxima has a gradient of five kernels: compare, halve ties, select, compare, fill [ATEN].
+void maximum_backward(const Pass& whole, Lowered& out) {
+  const double n = whole.elements;
+  const double e = whole.element_bytes;
+  vector::push(out.launches, vector::elementwise("compare", Pass{n, e * n, n, 2, e}));
+  vector::push(out.launches, vector::elementwise("div_scalar", Pass{n, e * n, e * n, 1, e}));
+  vector::push(out.launches, vector::elementwise("where", Pass{n, (1 + 2 * e) * n, e * n, 3, e}));
+  vector::push(out.launches, vector::elementwise("compare", Pass{n, e * n, n, 2, e}));
+  vector::push(out.launches, vector::elementwise("masked_fill", Pass{n, (1 + e) * n, e * n, 2, e}));
+  out.host_calls = 5;
+}
+
+void backward(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  const auto of = graph::parse_op(node.attributes.word("of", ""));
+  const bool composed = target.framework == Framework::eager || target.framework == Framework::graph;
+  if (composed && (of == OpType::maximum || of == OpType::minimum || of == OpType::maximum_scalar)) {
+    return maximum_backward(vector::pass_of(graph, node), out);
+  }
+  Launch launch = plain(graph, node, of ? graph::to_string(*of) : "");
+  std::get<VectorKernel>(launch.detail).backward = true;
+  launch.work.other_flop *= 2;
+  vector::push(out.launches, std::move(launch));
+}
+
+/// Out of place, ATen copies the input and then fills the copy under the mask.
+void masked_fill(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  const graph::Tensor& y = graph.tensor(node.outputs.front());
+  if (target.framework == Framework::eager || target.framework == Framework::graph) {
+    const double n = static_cast<double>(y.elements());
+    const double e = bytes_per_element(y.dtype);
+    vector::push(out.launches, vector::elementwise("", Pass{n, e * n, e * n, 1, e}, VectorKind::copy));
+  }
+  vector::push(out.launches, plain(graph, node, "masked_fill"));
+}
+
+/// A rotation of each pair: in eager code a negation, a concatenation, two products and a sum.
+void rope(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  const Pass pass = vector::pass_of(graph, node);
+  const double x = graph.tensor(node.inputs.front()).bytes();
+  const double tables = pass.read - x;
+  const double n = pass.elements;
+  if (target.framework == Framework::compiled || target.framework == Framework::tensorrt) {
+    Launch launch = vector::elementwise("rope", pass, VectorKind::elementwise_broadcast);
+    launch.name = "rotary_embedding_kernel";
+    launch.work.other_flop = 3 * n;
+    vector::push(out.launches, std::move(launch));
+    return;
+  }
+  const double e = pass.element_bytes;
+  vector::push(out.launches, vector::elementwise("neg", Pass{n / 2, x / 2, x / 2, 1, e}, VectorKind::elementwise_broadcast));
+  vector::push(out.launches, vector::elementwise("", Pass{n, x, x, 2, e}, VectorKind::copy_strided));
+  vector::push(out.launches, vector::elementwise("mul", Pass{n, x + tables / 2, x, 2, e}, VectorKind::elementwise_broadcast));
+  vector::push(out.launches, vector::elementwise("mul", Pass{n, x + tables / 2, x, 2, e}, VectorKind::elementwise_broadcast));
+  vector::push(out.launches, vector::elementwise("add", Pass{n, 2 * x, x, 2, e}));
+  out.host_calls = 5;
+}
+
+void cast(const OpGraph& graph, const Node& node, Lowered& out) {
+  const DataType from = graph.tensor(node.inputs.front()).dtype;
+  if (from == graph.tensor(node.outputs.front()).dtype) {
+    out.host = HostClass::view;
+    return;
+  }
+  Launch launch = plain(graph, node, "cast");
+  launch.name = "unrolled_elementwise_kernel<copy>";
+  vector::push(out.launches, std::move(launch));
+}
+
+}  // namespace
+
+Lowered lower_pointwise(const graph::OpGraph& graph, const graph::Node& node, const Target& target) {
+  if (graph::family(node.op) == graph::OpFamily::random) return lower_random(graph, node, target);
+  Lowered out;
+  out.host = host_class(node.op);
+  switch (node.op) {
+    case OpType::cast: cast(graph, node, out); break;
+    case OpType::rope: rope(graph, node, target, out); break;
+    case OpType::masked_fill: masked_fill(graph, node, target, out); break;
+    case OpType::pointwise_backward: backward(graph, node, target, out); break;
+    case OpType::fused_pointwise: vector::push(out.launches, fused(graph, node)); break;
+    case OpType::silu_mul:
+    case OpType::gelu_mul:
+      // Eager code runs the activation and the product as two kernels.
+      if (target.framework == Framework::eager || target.framework == Framework::graph) {
+        Pass pass = vector::pass_of(graph, node);
+        const double bytes = graph.tensor(node.outputs.front()).bytes();
+        pass.inputs = 1;
+        pass.read = bytes;
+        vector::push(out.launches, vector::elementwise(node.op == OpType::silu_mul ? "silu" : "gelu", pass));
+        pass.inputs = 2;
+        pass.read = 2 * bytes;
+        vector::push(out.launches, vector::elementwise("mul", pass));
+        out.host_calls = 2;
+        break;
+      }
+      [[fallthrough]];
+    default: vector::push(out.launches, plain(graph, node, function_of(node))); break;
+  }
+  return out;
+}
+
+}  // namespace voltaic::kernel
