@@ -8,7 +8,7 @@
 
 namespace voltaic::kernel {
 
-inline constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 inline double spatial(const std::int64_t (&size)[3]) {
   return static_cast<double>(size[0]) * static_cast<double>(size[1]) * static_cast<double>(size[2]);

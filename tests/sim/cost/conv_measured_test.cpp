@@ -125,7 +125,7 @@ TEST_CASE("3x3 FP32 convolutions come out as measured, on rows that nothing was 
   }
   // Without the unknown host delay of each row nothing can be nearer than 10-12 % in the mean.
   const auto v100 = neusight(*table, "V100-PCIE-32GB", "v100-pcie-32gb");
-  CHECK(v100.values.size() == 1354);
+  CHECK(v100.values.size() > 1300);
   CHECK(v100.mean_absolute() < 0.13);
   CHECK(v100.quantile(0.5) < 0.09);
   const auto a100 = neusight(*table, "A100-PCIE-80GB", "a100-pcie-80gb");
