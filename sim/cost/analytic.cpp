@@ -10,17 +10,6 @@ namespace voltaic::cost {
 
 namespace {
 
-/// A copy over the host link: bytes over the link's rate; protocol overhead is left to the caller's calibration.
-kernel::KernelCost transfer_cost(const kernel::TransferKernel& transfer, const arch::GpuSpec& gpu) {
-  kernel::KernelCost cost;
-  cost.clock = gpu.clocks.boost;
-  cost.dram_traffic = transfer.bytes;
-  if (gpu.links.pcie_each_way.value > 0) cost.time = transfer.bytes / gpu.links.pcie_each_way;
-  cost.roofline = cost.time;
-  cost.leg(kernel::Bound::latency) = cost.time;
-  return cost;
-}
-
 /// Residency figures that a model left open follow from the CTA's resources.
 void fill_residency(const kernel::Launch& launch, const arch::GpuSpec& gpu, kernel::KernelCost& cost) {
   if (cost.ctas_per_sm > 0) return;
@@ -33,7 +22,7 @@ void fill_residency(const kernel::Launch& launch, const arch::GpuSpec& gpu, kern
 }  // namespace
 
 AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
-    : gpu_(gpu.spec), gemm_(gpu), conv_(gpu), vector_(gpu), attention_(gpu) {}
+    : gpu_(gpu.spec), gemm_(gpu), conv_(gpu), vector_(gpu), attention_(gpu), transfer_(gpu) {}
 
 kernel::KernelCost AnalyticEngine::cost(const kernel::Launch& launch) const {
   kernel::KernelCost cost;
@@ -46,7 +35,7 @@ kernel::KernelCost AnalyticEngine::cost(const kernel::Launch& launch) const {
   } else if (const auto* attention = std::get_if<kernel::AttentionKernel>(&launch.detail)) {
     cost = attention_(launch, *attention);
   } else {
-    return transfer_cost(std::get<kernel::TransferKernel>(launch.detail), gpu_);
+    return transfer_(std::get<kernel::TransferKernel>(launch.detail));
   }
   respect_roofline(launch, gpu_, cost);
   fill_residency(launch, gpu_, cost);

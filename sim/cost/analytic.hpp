@@ -6,6 +6,7 @@
 #include "sim/cost/attention_cost.hpp"
 #include "sim/cost/conv_cost.hpp"
 #include "sim/cost/gemm_cost.hpp"
+#include "sim/cost/transfer_cost.hpp"
 #include "sim/cost/vector_cost.hpp"
 #include "sim/kernel/kernel_cost.hpp"
 
@@ -22,6 +23,7 @@ class AnalyticEngine final : public kernel::CostModel {
   ConvCost conv_;
   VectorCost vector_;
   AttentionCost attention_;
+  TransferCost transfer_;
 };
 
 }  // namespace voltaic::cost

@@ -160,10 +160,16 @@ void backward(const OpGraph& graph, const Node& node, const Target& target, Lowe
   vector::push(out.launches, std::move(launch));
 }
 
-/// Out of place, ATen copies the input and then fills the copy under the mask.
+/// Out of place, ATen copies the input and then fills the copy under the mask. Gradients of other operations fill in
+/// place or select, in one kernel.
+bool copies_first(const OpGraph& graph, const Node& node, const Target& target) {
+  if (target.framework != Framework::eager && target.framework != Framework::graph) return false;
+  return node.forward_of == graph::kNoNode || graph.node(node.forward_of).op == OpType::masked_fill;
+}
+
 void masked_fill(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
-  const graph::Tensor& y = graph.tensor(node.outputs.front());
-  if (target.framework == Framework::eager || target.framework == Framework::graph) {
+  if (copies_first(graph, node, target)) {
+    const graph::Tensor& y = graph.tensor(node.outputs.front());
     const double n = static_cast<double>(y.elements());
     const double e = bytes_per_element(y.dtype);
     vector::push(out.launches, vector::elementwise("", Pass{n, e * n, e * n, 1, e}, VectorKind::copy));
