@@ -45,7 +45,10 @@ class Opt {
     table_ = w_.parameter("embed_tokens.weight", {c_.vocab, c_.embedding_width});
     const TensorId position_table = w_.parameter("embed_positions.weight", {c_.positions + kPositionOffset, c_.hidden});
     TensorId x = w_.embedding("embed_tokens", ids, table_);
-    if (!s_.flash) mask_ = additive_causal_mask(w_, s_);
+    if (!s_.flash) {
+      mask_ = additive_causal_mask(w_, s_);
+      lowest_ = w_.buffer("mask_value", {});
+    }
     if (c_.embedding_width != c_.hidden) x = w_.linear("project_in", x, c_.hidden, false);
     return w_.apply(OpType::add, "add", {x, w_.embedding("embed_positions", positions(), position_table)});
   }
@@ -92,7 +95,7 @@ class Opt {
     w_.host_calls(4);
     p = w_.apply(OpType::add, "masked", {w_.reshape("scores.view", p, four_dims), mask_});
     w_.host_calls(1);
-    p = w_.scalar(OpType::maximum_scalar, "clamped", p, -3.4e38);
+    p = w_.apply(OpType::maximum, "clamped", {p, lowest_});  // with a tensor of no dims: five kernels of gradient
     p = w_.apply(OpType::softmax, "softmax", {w_.reshape("clamped.fold", p, {groups, s_.seq, s_.context})});
     p = w_.dropout("attention_dropout", p, c_.attention_dropout);
     const TensorId y = w_.apply(OpType::matmul, "context", {p, v3});
@@ -115,6 +118,7 @@ class Opt {
   Workload& workload_;
   GraphWriter w_;
   TensorId mask_ = 0;
+  TensorId lowest_ = 0;
   TensorId table_ = 0;
 };
 
