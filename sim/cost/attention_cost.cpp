@@ -186,7 +186,8 @@ AttentionCost::Legs AttentionCost::decode(const AttentionKernel& k, double miss)
   const double stretch = std::pow(size, t.dim_power);
   const double latency = keys * t.alone_s * stretch +
                          others * (t.cta_s * std::pow(size, t.cta_dim_power) +
-                                   t.group_cta_s * std::min(d(group), 64.0) / 64 + keys * t.shared_s * stretch);
+                                   t.group_cta_s * std::min(d(group), 64.0) / 64 +
+                                   std::min(keys, d(kernel::decode_keys(k))) * t.shared_s * stretch);
   const double cache = d(k.batch) * d(k.kv_heads) * d(kernel::decode_keys(k)) * d(k.head_dim + k.value_dim) * k.element_bytes;
   const double l2 = t.l2_bytes_per_cycle * d(std::max<std::int64_t>(1, gpu_.sm.count)) * gpu_.clocks.boost.value;
   Legs legs;

@@ -94,7 +94,9 @@ double tile_keys(const AttentionKernel& k, const AttentionTile& tile, std::int64
   const double end = k.causal ? std::clamp(last + offset, 0.0, d(k.seq_kv))
                               : (k.window > 0 ? std::clamp(last + offset + d(k.window), 0.0, d(k.seq_kv)) : d(k.seq_kv));
   const double begin = k.window > 0 ? std::clamp(first + offset - d(k.window) + 1, 0.0, end) : 0.0;
-  return std::ceil(std::max(end - begin, 1.0) / d(tile.keys)) * d(tile.keys);
+  // Keys that fit into one step are computed in the multiples of an instruction only.
+  const double step = k.seq_kv < tile.keys ? 16 : d(tile.keys);
+  return std::ceil(std::max(end - begin, 1.0) / step) * step;
 }
 
 std::int64_t tiles_per_group(const AttentionKernel& k, const AttentionTile& tile) {
