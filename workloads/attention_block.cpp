@@ -51,7 +51,8 @@ TensorId flash_attention(GraphWriter& w, TensorId q, TensorId k, TensorId v, boo
   return w.apply(OpType::attention, "attention", {q, k, v}, std::move(attrs));
 }
 
-std::pair<TensorId, TensorId> through_cache(GraphWriter& w, const TokenSizes& sizes, Dim layer, TensorId k, TensorId v) {
+std::pair<TensorId, TensorId> through_cache(GraphWriter& w, const TokenSizes& sizes, Dim layer, TensorId k,
+                                            TensorId v) {
   if (sizes.phase == RunPhase::whole) return {k, v};
   const std::string number = std::to_string(layer);
   const TensorId written_k = w.apply(OpType::copy, "cache_key", {k});

@@ -28,10 +28,12 @@ TensorId attention_context(GraphWriter& w, TensorId p, TensorId v, bool v_packed
 /// One fused attention kernel over [b, h, s, d] operands.
 TensorId flash_attention(GraphWriter& w, TensorId q, TensorId k, TensorId v, bool causal, Dim window = 0);
 
-/// Keys and values by way of the cache: written in prefill, written and read back whole in decode; as they are otherwise.
-/// The cache read in decode holds `sizes.context` tokens, the newest among them.
+/// Keys and values by way of the cache: written in prefill, written and read back whole in decode; as they are
+/// otherwise. The cache read in decode holds `sizes.context` tokens, the newest among them.
 std::pair<TensorId, TensorId> through_cache(GraphWriter& w, const TokenSizes& sizes, Dim layer, TensorId k, TensorId v);
-inline bool reads_cache(const TokenSizes& sizes) { return sizes.decode(); }
+inline bool reads_cache(const TokenSizes& sizes) {
+  return sizes.decode();
+}
 
 /// Fills the cache figures of the workload: elements per token over all layers, and tokens held.
 void report_cache(Workload& workload, const TokenSizes& sizes, Dim layers, Dim kv_heads, Dim head_dim);

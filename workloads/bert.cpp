@@ -130,8 +130,8 @@ class Bert {
 }  // namespace
 
 void build_bert(const BertConfig& config, const BuildOptions& options, Workload& workload) {
-  const TokenSizes sizes =
-      resolve_tokens(options, {.positions = config.positions, .learned_positions = true, .autoregressive = false}, workload);
+  const TokenSizes sizes = resolve_tokens(
+      options, {.positions = config.positions, .learned_positions = true, .autoregressive = false}, workload);
   Bert(config, sizes, workload).build();
 }
 

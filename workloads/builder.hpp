@@ -22,7 +22,7 @@ struct BuildOptions {
   RunPhase phase = RunPhase::whole;
   std::optional<std::int64_t> batch;    ///< Samples per step.
   std::optional<std::int64_t> seq;      ///< Tokens per sample (prompt in prefill).
-  std::optional<std::int64_t> context;  ///< Tokens already in the KV cache (decode).
+  std::optional<std::int64_t> context;  ///< Tokens in the KV cache as attention reads it, the newest included (decode).
   std::optional<std::int64_t> image_height;
   std::optional<std::int64_t> image_width;
   std::map<std::string, std::int64_t> dims;  ///< --dim name=N
@@ -33,15 +33,15 @@ struct BuildOptions {
 struct Workload {
   graph::OpGraph graph;
   std::string name;
-  std::string kind;          ///< "zoo", "operation", "graph file", "huggingface config"
-  std::string source_path;   ///< Files only.
-  std::string source_sha256; ///< Files only, lower-case hex.
-  std::int64_t batch = 1;    ///< Samples per step as resolved.
-  std::int64_t tokens_per_sample = 0;          ///< 0 for networks without tokens.
+  std::string kind;                    ///< "zoo", "operation", "graph file", "huggingface config"
+  std::string source_path;             ///< Files only.
+  std::string source_sha256;           ///< Files only, lower-case hex.
+  std::int64_t batch = 1;              ///< Samples per step as resolved.
+  std::int64_t tokens_per_sample = 0;  ///< 0 for networks without tokens.
   std::int64_t parameters = 0;
-  std::int64_t parameters_active_per_token = 0;///< Smaller than parameters for mixtures of experts.
-  double kv_cache_elements_per_token = 0;      ///< Per sample; times bytes per element of the precision.
-  std::int64_t kv_cache_tokens = 0;            ///< Tokens cached in the whole batch at this phase.
+  std::int64_t parameters_active_per_token = 0;  ///< Smaller than parameters for mixtures of experts.
+  double kv_cache_elements_per_token = 0;        ///< Per sample; times bytes per element of the precision.
+  std::int64_t kv_cache_tokens = 0;              ///< Tokens cached in the whole batch at this phase.
   std::vector<std::string> assumptions;
   std::vector<std::string> warnings;
 };
@@ -54,8 +54,9 @@ struct ZooEntry {
 };
 const std::vector<ZooEntry>& zoo();
 
-/// `what` is a zoo name, "op:NAME,key=value,...", a path to a voltaic.graph/1 or Hugging Face config.json file (kind found from
-/// content), or "-" for standard input. Throws ConfigError, UnsupportedError or UsageError (see README.md for which when).
+/// `what` is a zoo name, "op:NAME,key=value,...", a path to a voltaic.graph/1 or Hugging Face config.json file (kind
+/// found from content), or "-" for standard input. Throws ConfigError, UnsupportedError or UsageError (see README.md
+/// for which when).
 Workload load_workload(const std::string& what, const BuildOptions& options);
 
 /// Importer of a Hugging Face config.json given as text.

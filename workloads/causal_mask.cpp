@@ -12,7 +12,8 @@ TensorId triangle(GraphWriter& w, Dim seq) {
   const TensorId index = w.fill("mask.index", {seq}, DataType::int64);
   const TensorId next = w.scalar(OpType::add_scalar, "mask.next", index, 1.0);
   const TensorId column = w.reshape("mask.column", next, {seq, 1});
-  const TensorId below = w.apply(OpType::compare, "mask.below", {index, column}, attributes({{"relation", std::string("lt")}}));
+  const TensorId below =
+      w.apply(OpType::compare, "mask.below", {index, column}, attributes({{"relation", std::string("lt")}}));
   return w.apply(OpType::masked_fill, "mask.triangle", {full, below}, attributes({{"value", 0.0}}));
 }
 
@@ -24,8 +25,9 @@ TensorId additive_causal_mask(GraphWriter& w, const TokenSizes& sizes) {
   const graph::Attributes lowest = attributes({{"value", kLowest}});
   const TensorId ones = w.fill("mask.ones", {sizes.batch, sizes.context}, DataType::fp32);
   w.host_calls(6);
-  const TensorId padding = w.apply(OpType::expand, "mask.padding", {w.reshape("mask.view", ones, {sizes.batch, 1, 1, sizes.context})},
-                                   attributes({{"shape", shape}}));
+  const TensorId padding =
+      w.apply(OpType::expand, "mask.padding", {w.reshape("mask.view", ones, {sizes.batch, 1, 1, sizes.context})},
+              attributes({{"shape", shape}}));
   w.host_calls(3);
   const TensorId inverted = w.scalar(OpType::sub_scalar, "mask.inverted", padding, 1.0);
   const TensorId invalid = w.apply(OpType::cast, "mask.invalid", {inverted}, to_bool);

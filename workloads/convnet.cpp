@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ResNet (18, 50, 101, 152) and VGG-16 for 1000 classes: convolution networks of [He16] and [Simonyan15] with the stride
-// of a bottleneck on its 3x3 convolution, as the common framework implementations have it.
+// ResNet (18, 50, 101, 152) and VGG-16 for 1000 classes: convolution networks of [He16] and [Simonyan15] with the
+// stride of a bottleneck on its 3x3 convolution, as the common framework implementations have it.
 #include <array>
 
 #include "arch/units/error.hpp"
@@ -67,7 +67,8 @@ std::array<int, 4> resnet_stages(int depth) {
 }
 
 TensorId max_pool(GraphWriter& w, const std::string& name, TensorId x, Dim kernel, Dim stride, Dim padding) {
-  return w.apply(OpType::max_pool2d, name, {x}, attributes({{"kernel", kernel}, {"padding", padding}, {"stride", stride}}));
+  return w.apply(OpType::max_pool2d, name, {x},
+                 attributes({{"kernel", kernel}, {"padding", padding}, {"stride", stride}}));
 }
 
 void classify(GraphWriter& w, Workload& workload, TensorId logits) {
@@ -106,12 +107,14 @@ void build_resnet(int depth, const BuildOptions& options, Workload& workload) {
 void build_vgg16(const BuildOptions& options, Workload& workload) {
   const ImageSizes sizes = resolve_image(options, kOwnImage, workload);
   if (sizes.height != kOwnImage || sizes.width != kOwnImage) {
-    throw ConfigError(workload.name, "", "expected a 224x224 image (its classifier reads 7x7 features), got " +
-                                             std::to_string(sizes.height) + "x" + std::to_string(sizes.width));
+    throw ConfigError(workload.name, "",
+                      "expected a 224x224 image (its classifier reads 7x7 features), got " +
+                          std::to_string(sizes.height) + "x" + std::to_string(sizes.width));
   }
   GraphWriter w(workload.graph, workload.name, sizes.training);
   TensorId x = w.input("image", {sizes.batch, 3, sizes.height, sizes.width});
-  constexpr std::array<std::array<Dim, 2>, 5> kStages{{{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}}};  // width, convolutions
+  constexpr std::array<std::array<Dim, 2>, 5> kStages{
+      {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}}};  // width, convolutions
   for (std::size_t stage = 0; stage < kStages.size(); ++stage) {
     w.scope("features" + std::to_string(stage + 1));
     for (Dim i = 0; i < kStages.at(stage)[1]; ++i) {

@@ -46,8 +46,8 @@ struct T5Config {
   double dropout = 0.1;
   Activation activation = Activation::relu;
   bool gated = false, tied_embeddings = true;
-  Dim experts = 0, capacity = 0;             ///< Capacity: tokens per expert and sample.
-  Dim encoder_step = 0, decoder_step = 0;    ///< Every n-th layer is sparse; 0: none.
+  Dim experts = 0, capacity = 0;           ///< Capacity: tokens per expert and sample.
+  Dim encoder_step = 0, decoder_step = 0;  ///< Every n-th layer is sparse; 0: none.
 };
 
 struct VitConfig {

@@ -26,7 +26,8 @@ class Gpt2 {
     w_.scope("lm_head");
     x = tokens_for_logits(w_, s_, w_.layer_norm("ln_f", x));
     w_.host_calls(1);
-    const TensorId logits = c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
+    const TensorId logits =
+        c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
     if (s_.training) causal_loss(w_, logits);
     finish(workload_, logits);
     report_cache(workload_, s_, c_.layers, c_.heads, c_.hidden / c_.heads);
@@ -101,8 +102,8 @@ class Gpt2 {
 }  // namespace
 
 void build_gpt2(const Gpt2Config& config, const BuildOptions& options, Workload& workload) {
-  const TokenSizes sizes =
-      resolve_tokens(options, {.positions = config.positions, .learned_positions = true, .autoregressive = true}, workload);
+  const TokenSizes sizes = resolve_tokens(
+      options, {.positions = config.positions, .learned_positions = true, .autoregressive = true}, workload);
   Gpt2(config, sizes, workload).build();
 }
 

@@ -90,8 +90,9 @@ TensorId GraphWriter::apply(OpType op, std::string_view name, std::initializer_l
   return graph_->node(append(op, std::move(id), inputs, std::move(attributes), output)).outputs.front();
 }
 
-std::vector<TensorId> GraphWriter::apply_multiple(OpType op, std::string_view name, std::initializer_list<TensorId> inputs,
-                                                  graph::Attributes attributes, std::size_t count) {
+std::vector<TensorId> GraphWriter::apply_multiple(OpType op, std::string_view name,
+                                                  std::initializer_list<TensorId> inputs, graph::Attributes attributes,
+                                                  std::size_t count) {
   std::string id = scoped(name);
   std::vector<std::string> outputs;
   for (std::size_t i = 0; i < count; ++i) outputs.push_back(id + "." + std::to_string(i));
@@ -144,7 +145,8 @@ TensorId GraphWriter::gelu_new(std::string_view name, TensorId x) {
   const TensorId cube = scalar(OpType::pow_scalar, prefix + ".cube", x, 3.0);
   const TensorId scaled = scalar(OpType::mul_scalar, prefix + ".scaled_cube", cube, 0.044715);
   const TensorId sum = apply(OpType::add, prefix + ".polynomial", {x, scaled});
-  const TensorId inner = scalar(OpType::mul_scalar, prefix + ".inner", sum, std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+  const TensorId inner =
+      scalar(OpType::mul_scalar, prefix + ".inner", sum, std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
   const TensorId tanh = apply(OpType::tanh, prefix + ".tanh", {inner});
   const TensorId plus_one = scalar(OpType::add_scalar, prefix + ".plus_one", tanh, 1.0);
   return apply(OpType::mul, name, {half, plus_one});
@@ -170,7 +172,9 @@ TensorId GraphWriter::transpose(std::string_view name, TensorId x, std::vector<D
   return apply(OpType::transpose, name, {x}, attributes({{"perm", std::move(perm)}}));
 }
 
-TensorId GraphWriter::contiguous(std::string_view name, TensorId x) { return apply(OpType::contiguous, name, {x}); }
+TensorId GraphWriter::contiguous(std::string_view name, TensorId x) {
+  return apply(OpType::contiguous, name, {x});
+}
 
 TensorId GraphWriter::slice(std::string_view name, TensorId x, Dim axis, Dim start, Dim end) {
   return apply(OpType::slice, name, {x}, attributes({{"axis", axis}, {"start", start}, {"end", end}}));

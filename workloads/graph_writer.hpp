@@ -44,7 +44,8 @@ class GraphWriter {
   TensorId buffer(std::string_view name, Shape shape, DataType dtype = DataType::fp32);
 
   /// One operation with one output of interest (its first).
-  TensorId apply(OpType op, std::string_view name, std::initializer_list<TensorId> inputs, graph::Attributes attributes = {});
+  TensorId apply(OpType op, std::string_view name, std::initializer_list<TensorId> inputs,
+                 graph::Attributes attributes = {});
   /// One operation with `count` outputs.
   std::vector<TensorId> apply_multiple(OpType op, std::string_view name, std::initializer_list<TensorId> inputs,
                                        graph::Attributes attributes, std::size_t count);

@@ -31,7 +31,8 @@ class Llama {
     }
     w_.scope("lm_head");
     x = tokens_for_logits(w_, s_, w_.rms_norm("norm", x));
-    const TensorId logits = c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
+    const TensorId logits =
+        c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
     if (s_.training) causal_loss(w_, logits);
     finish(workload_, logits);
     report_cache(workload_, s_, c_.layers, c_.kv_heads, c_.head_dim);
@@ -138,13 +139,17 @@ class Llama {
     const TensorId rows = w_.reshape("rows", x, {tokens, c_.hidden});
     const TensorId routing = w_.apply(OpType::softmax, "routing", {w_.linear("gate", rows, c_.experts, false)});
     const auto top = w_.apply_multiple(OpType::topk, "topk", {routing}, attributes({{"k", c_.top_k}}), 2);
-    const TensorId sum = w_.apply(OpType::reduce_sum, "weight_sum", {top[0]}, attributes({{"axes", Shape{1}}, {"keepdims", 1}}));
+    const TensorId sum =
+        w_.apply(OpType::reduce_sum, "weight_sum", {top[0]}, attributes({{"axes", Shape{1}}, {"keepdims", 1}}));
     const TensorId weights = w_.apply(OpType::div, "weights", {top[0], sum});
-    const TensorId sent = w_.apply(OpType::moe_dispatch, "dispatch", {rows, top[1]}, attributes({{"capacity", capacity}, {"experts", reached}}));
-    const TensorId gate = w_.apply(OpType::grouped_linear, "w1", {sent, expert_weight("w1", reached, c_.ffn, c_.hidden)});
+    const TensorId sent = w_.apply(OpType::moe_dispatch, "dispatch", {rows, top[1]},
+                                   attributes({{"capacity", capacity}, {"experts", reached}}));
+    const TensorId gate =
+        w_.apply(OpType::grouped_linear, "w1", {sent, expert_weight("w1", reached, c_.ffn, c_.hidden)});
     const TensorId up = w_.apply(OpType::grouped_linear, "w3", {sent, expert_weight("w3", reached, c_.ffn, c_.hidden)});
     const TensorId gated = w_.apply(OpType::mul, "gated", {w_.activation("act", gate, c_.activation), up});
-    const TensorId down = w_.apply(OpType::grouped_linear, "w2", {gated, expert_weight("w2", reached, c_.hidden, c_.ffn)});
+    const TensorId down =
+        w_.apply(OpType::grouped_linear, "w2", {gated, expert_weight("w2", reached, c_.hidden, c_.ffn)});
     const TensorId y = w_.apply(OpType::moe_combine, "combine", {down, top[1], weights});
     return w_.reshape("view", y, {s_.batch, s_.seq, c_.hidden});
   }
@@ -162,11 +167,12 @@ class Llama {
 }  // namespace
 
 void build_llama(const LlamaConfig& config, const BuildOptions& options, Workload& workload) {
-  TokenSizes sizes =
-      resolve_tokens(options, {.positions = config.positions, .learned_positions = false, .autoregressive = true}, workload);
+  TokenSizes sizes = resolve_tokens(
+      options, {.positions = config.positions, .learned_positions = false, .autoregressive = true}, workload);
   if (sizes.decode() && config.window > 0 && sizes.context > config.window) {
     sizes.context = config.window;
-    workload.assumptions.push_back("the cache holds the sliding window of " + std::to_string(config.window) + " tokens");
+    workload.assumptions.push_back("the cache holds the sliding window of " + std::to_string(config.window) +
+                                   " tokens");
   }
   Llama(config, sizes, workload).build();
 }

@@ -53,13 +53,15 @@ Workload build_zoo(const std::string& name, const BuildOptions& options) {
 std::int64_t graph_batch(const graph::OpGraph& graph, const BuildOptions& options) {
   if (options.batch) return *options.batch;
   for (const auto& tensor : graph.tensors()) {
-    if (tensor.role == graph::TensorRole::input && !tensor.shape.empty()) return std::max<std::int64_t>(1, tensor.shape.front());
+    if (tensor.role == graph::TensorRole::input && !tensor.shape.empty())
+      return std::max<std::int64_t>(1, tensor.shape.front());
   }
   return 1;
 }
 
 Workload load_graph(const std::string& text, const std::string& file, const BuildOptions& options) {
-  if (options.phase != RunPhase::whole) throw UnsupportedError(file + ": a graph file has no phases; leave --phase out");
+  if (options.phase != RunPhase::whole)
+    throw UnsupportedError(file + ": a graph file has no phases; leave --phase out");
   graph::DimValues dims(options.dims.begin(), options.dims.end());
   if (options.batch) dims.emplace("batch", *options.batch);
   if (options.seq) dims.emplace("seq", *options.seq);
@@ -70,7 +72,8 @@ Workload load_graph(const std::string& text, const std::string& file, const Buil
   workload.batch = graph_batch(workload.graph, options);
   workload.parameters = graph::parameter_count(workload.graph);
   workload.parameters_active_per_token = workload.parameters;
-  if (!options.batch) workload.assumptions.push_back(fmt::format("batch {}: the leading dim of the first input", workload.batch));
+  if (!options.batch)
+    workload.assumptions.push_back(fmt::format("batch {}: the leading dim of the first input", workload.batch));
   if (options.training && workload.graph.loss == UINT32_MAX) {
     workload.assumptions.emplace_back("no loss in the graph: backward starts from the sum of its outputs");
   }
@@ -83,12 +86,14 @@ Workload load_text(const std::string& text, const std::string& file, const Build
     case ContentKind::Kind::graph: return load_graph(text, file, options);
     case ContentKind::Kind::huggingface: return import_huggingface(text, file, options);
     case ContentKind::Kind::foreign:
-      throw UnsupportedError(fmt::format("{}: this is {}, which is not built yet; readable: voltaic.graph/1, Hugging Face config.json",
-                                         file, content.name));
+      throw UnsupportedError(
+          fmt::format("{}: this is {}, which is not built yet; readable: voltaic.graph/1, Hugging Face config.json",
+                      file, content.name));
     case ContentKind::Kind::unknown: break;
   }
-  throw ConfigError(file, "", fmt::format("expected a voltaic.graph/1 file or a Hugging Face config.json, got {}",
-                                          content.name.empty() ? "something else" : content.name));
+  throw ConfigError(file, "",
+                    fmt::format("expected a voltaic.graph/1 file or a Hugging Face config.json, got {}",
+                                content.name.empty() ? "something else" : content.name));
 }
 
 Workload load_file(const std::string& what, const BuildOptions& options) {
@@ -152,8 +157,8 @@ Workload load_workload(const std::string& what, const BuildOptions& options) {
   }
   if (looks_like_path(what)) return load_file(what, options);
   const std::string near = nearest(what, names);
-  throw UsageError(fmt::format("workload '{}': no such model or file{}; see `voltaic list workloads`", one_line(what, 80),
-                               near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+  throw UsageError(fmt::format("workload '{}': no such model or file{}; see `voltaic list workloads`",
+                               one_line(what, 80), near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
 }
 
 }  // namespace voltaic::workloads

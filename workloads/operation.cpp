@@ -55,20 +55,32 @@ TensorId build_matmul(GraphWriter& w, const Keys& k) {
 TensorId build_copy(GraphWriter& w, const Keys& k) {
   // Whole bytes whatever the precision, so no floating type.
   const std::int64_t bytes = k.at("bytes");
-  const TensorId x = bytes % 4 == 0 ? w.input("x", {bytes / 4}, DataType::int32) : w.input("x", {bytes}, DataType::int8);
+  const TensorId x =
+      bytes % 4 == 0 ? w.input("x", {bytes / 4}, DataType::int32) : w.input("x", {bytes}, DataType::int8);
   return w.apply(OpType::copy, "copy", {x});
 }
 
+void require_divisor(const Keys& k, const char* key, std::int64_t value, const char* of) {
+  if (k.at(of) % value == 0) return;
+  throw UsageError(fmt::format("op:{}: {}: expected a divisor of {} {}, got {}", k.op(), key, of, k.at(of), value));
+}
+
 TensorId build_conv2d(GraphWriter& w, const Keys& k) {
+  require_divisor(k, "groups", k.at("groups"), "c");
+  require_divisor(k, "groups", k.at("groups"), "k");
   const TensorId x = w.input("x", {k.at("n"), k.at("c"), k.at("h"), k.at("w")});
   const TensorId weight = w.parameter("weight", {k.at("k"), k.at("c") / k.at("groups"), k.at("r"), k.at("s")});
   return w.apply(OpType::conv2d, "conv2d", {x, weight},
-                 attributes({{"dilation", k.at("dilation")}, {"groups", k.at("groups")}, {"padding", k.at("padding")}, {"stride", k.at("stride")}}));
+                 attributes({{"dilation", k.at("dilation")},
+                             {"groups", k.at("groups")},
+                             {"padding", k.at("padding")},
+                             {"stride", k.at("stride")}}));
 }
 
 TensorId build_attention(GraphWriter& w, const Keys& k) {
   const std::int64_t keys = k.at("seq_kv") == 0 ? k.at("seq") : k.at("seq_kv");
   const std::int64_t kv_heads = k.at("kv_heads") == 0 ? k.at("heads") : k.at("kv_heads");
+  require_divisor(k, "kv_heads", kv_heads, "heads");
   const TensorId q = w.input("q", {k.at("batch"), k.at("heads"), k.at("seq"), k.at("head_dim")});
   const TensorId key = w.input("k", {k.at("batch"), kv_heads, keys, k.at("head_dim")});
   const TensorId value = w.input("v", {k.at("batch"), kv_heads, keys, k.at("head_dim")});
@@ -132,7 +144,8 @@ void add_matrix_operations(std::map<std::string, OperationSpec>& table) {
       table[std::string(to_string(op))] = {rows_cols, is_binary(op) ? on_two_matrices(op) : on_matrix(op)};
     }
   }
-  for (const OpType op : {OpType::softmax, OpType::log_softmax, OpType::reduce_sum, OpType::reduce_mean, OpType::reduce_max}) {
+  for (const OpType op :
+       {OpType::softmax, OpType::log_softmax, OpType::reduce_sum, OpType::reduce_mean, OpType::reduce_max}) {
     table[std::string(to_string(op))] = {rows_cols, on_matrix(op)};
   }
   table["layer_norm"] = {rows_cols, [](GraphWriter& w, const Keys& k) {
@@ -145,32 +158,50 @@ void add_matrix_operations(std::map<std::string, OperationSpec>& table) {
                         const TensorId x = w.input("x", {k.at("rows"), k.at("cols")});
                         return w.apply_multiple(OpType::dropout, "dropout", {x}, attributes({{"p", 0.1}}), 2).front();
                       }};
-  table["cross_entropy"] = {rows_cols, [](GraphWriter& w, const Keys& k) {
-                              const TensorId x = w.input("x", {k.at("rows"), k.at("cols")});
-                              return w.apply(OpType::cross_entropy, "cross_entropy", {x, w.input("labels", {k.at("rows")}, DataType::int64)});
-                            }};
+  table["cross_entropy"] = {
+      rows_cols, [](GraphWriter& w, const Keys& k) {
+        const TensorId x = w.input("x", {k.at("rows"), k.at("cols")});
+        return w.apply(OpType::cross_entropy, "cross_entropy", {x, w.input("labels", {k.at("rows")}, DataType::int64)});
+      }};
 }
 
 std::map<std::string, OperationSpec> make_table() {
   std::map<std::string, OperationSpec> table;
   add_matrix_operations(table);
   table["matmul"] = {{{"m", kRequired}, {"n", kRequired}, {"k", kRequired}, {"batch", 1}}, build_matmul};
-  table["linear"] = {{{"m", kRequired}, {"n", kRequired}, {"k", kRequired}, {"bias", 1, 0}}, [](GraphWriter& w, const Keys& k) {
+  table["linear"] = {{{"m", kRequired}, {"n", kRequired}, {"k", kRequired}, {"bias", 1, 0}},
+                     [](GraphWriter& w, const Keys& k) {
                        return w.linear("linear", w.input("x", {k.at("m"), k.at("k")}), k.at("n"), k.at("bias") != 0);
                      }};
   table["copy"] = {{{"bytes", kRequired}}, build_copy};
-  table["conv2d"] = {{{"n", 1}, {"c", kRequired}, {"h", kRequired}, {"w", kRequired}, {"k", kRequired}, {"r", kRequired}, {"s", kRequired},
-                      {"stride", 1}, {"padding", 0, 0}, {"dilation", 1}, {"groups", 1}},
+  table["conv2d"] = {{{"n", 1},
+                      {"c", kRequired},
+                      {"h", kRequired},
+                      {"w", kRequired},
+                      {"k", kRequired},
+                      {"r", kRequired},
+                      {"s", kRequired},
+                      {"stride", 1},
+                      {"padding", 0, 0},
+                      {"dilation", 1},
+                      {"groups", 1}},
                      build_conv2d};
-  table["attention"] = {{{"batch", 1}, {"heads", kRequired}, {"kv_heads", 0, 0}, {"seq", kRequired}, {"seq_kv", 0, 0},
-                         {"head_dim", kRequired}, {"causal", 0, 0}},
+  table["attention"] = {{{"batch", 1},
+                         {"heads", kRequired},
+                         {"kv_heads", 0, 0},
+                         {"seq", kRequired},
+                         {"seq_kv", 0, 0},
+                         {"head_dim", kRequired},
+                         {"causal", 0, 0}},
                         build_attention};
-  table["batch_norm"] = {{{"n", kRequired}, {"c", kRequired}, {"h", kRequired}, {"w", kRequired}}, [](GraphWriter& w, const Keys& k) {
-                           const TensorId x = w.input("x", {k.at("n"), k.at("c"), k.at("h"), k.at("w")});
-                           const TensorId weight = w.parameter("weight", {k.at("c")});
-                           return w.apply(OpType::batch_norm, "batch_norm", {x, weight, w.parameter("bias", {k.at("c")})});
-                         }};
-  table["embedding"] = {{{"tokens", kRequired}, {"rows", kRequired}, {"cols", kRequired}}, [](GraphWriter& w, const Keys& k) {
+  table["batch_norm"] = {
+      {{"n", kRequired}, {"c", kRequired}, {"h", kRequired}, {"w", kRequired}}, [](GraphWriter& w, const Keys& k) {
+        const TensorId x = w.input("x", {k.at("n"), k.at("c"), k.at("h"), k.at("w")});
+        const TensorId weight = w.parameter("weight", {k.at("c")});
+        return w.apply(OpType::batch_norm, "batch_norm", {x, weight, w.parameter("bias", {k.at("c")})});
+      }};
+  table["embedding"] = {{{"tokens", kRequired}, {"rows", kRequired}, {"cols", kRequired}},
+                        [](GraphWriter& w, const Keys& k) {
                           const TensorId ids = w.input("ids", {k.at("tokens")}, DataType::int64);
                           return w.embedding("embedding", ids, w.parameter("table", {k.at("rows"), k.at("cols")}));
                         }};
@@ -187,8 +218,9 @@ std::int64_t parse_number(std::string_view text, const std::string& key) {
   const auto refuse = [&] {
     return UsageError(fmt::format("op: {}: expected a whole number up to 2^62, got '{}'", key, one_line(text, 40)));
   };
-  static const std::pair<std::string_view, double> kUnits[] = {{"", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-                                                               {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  static const std::pair<std::string_view, double> kUnits[] = {
+      {"", 1},      {"B", 1},        {"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
   std::int64_t whole = 0;
   const auto exact = std::from_chars(text.data(), text.data() + text.size(), whole);
   if (exact.ec == std::errc() && exact.ptr == text.data() + text.size()) {
@@ -216,7 +248,8 @@ std::vector<std::string> key_names(const OperationSpec& spec) {
   return names;
 }
 
-void take_pair(std::string_view pair, const std::string& op, const OperationSpec& spec, std::map<std::string, std::int64_t>& given) {
+void take_pair(std::string_view pair, const std::string& op, const OperationSpec& spec,
+               std::map<std::string, std::int64_t>& given) {
   const std::size_t equals = pair.find('=');
   const std::string key(pair.substr(0, equals));
   const auto known = key_names(spec);
@@ -225,7 +258,8 @@ void take_pair(std::string_view pair, const std::string& op, const OperationSpec
     throw UsageError(fmt::format("op:{}: expected keys {}, got '{}'{}", op, fmt::join(known, ", "), one_line(key, 40),
                                  near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
   }
-  if (equals == std::string_view::npos) throw UsageError(fmt::format("op:{}: expected {}=NUMBER, got '{}'", op, key, key));
+  if (equals == std::string_view::npos)
+    throw UsageError(fmt::format("op:{}: expected {}=NUMBER, got '{}'", op, key, key));
   if (!given.emplace(key, parse_number(pair.substr(equals + 1), key)).second) {
     throw UsageError(fmt::format("op:{}: expected each key once, got '{}' twice", op, key));
   }
@@ -241,7 +275,8 @@ Keys read_keys(std::string_view text, const std::string& op, const OperationSpec
   for (const KeySpec& key : spec.keys) {
     const auto it = given.find(key.name);
     if (it == given.end() && key.fallback == kRequired) {
-      throw UsageError(fmt::format("op:{}: expected keys {}, '{}' is missing", op, fmt::join(key_names(spec), ", "), key.name));
+      throw UsageError(
+          fmt::format("op:{}: expected keys {}, '{}' is missing", op, fmt::join(key_names(spec), ", "), key.name));
     }
     if (it == given.end()) {
       given.emplace(key.name, key.fallback);
@@ -258,10 +293,12 @@ const OperationSpec& find_operation(const std::string& op) {
   std::vector<std::string> known;
   for (const auto& [name, spec] : table()) known.push_back(name);
   if (graph::parse_op(op)) {
-    throw UnsupportedError(fmt::format("op:{}: not built yet as a single operation; there are: {}", op, fmt::join(known, ", ")));
+    throw UnsupportedError(
+        fmt::format("op:{}: not built yet as a single operation; there are: {}", op, fmt::join(known, ", ")));
   }
   const std::string near = nearest(op, known);
-  throw UsageError(fmt::format("op:{}: no such operation{}", one_line(op, 40), near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+  throw UsageError(fmt::format("op:{}: no such operation{}", one_line(op, 40),
+                               near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
 }
 
 }  // namespace
@@ -276,7 +313,8 @@ Workload build_operation(std::string_view text, const BuildOptions& options) {
   Workload workload;
   workload.name = one_line(text, 200);
   workload.kind = "operation";
-  if (options.phase != RunPhase::whole) throw UnsupportedError(fmt::format("op:{}: a single operation has no phases; leave --phase out", op));
+  if (options.phase != RunPhase::whole)
+    throw UnsupportedError(fmt::format("op:{}: a single operation has no phases; leave --phase out", op));
   if (options.batch || options.seq || options.context) {
     workload.warnings.emplace_back("--batch, --seq and --context have no effect: the operation states its sizes");
   }

@@ -29,7 +29,8 @@ class Opt {
     if (c_.norm_before) x = w_.layer_norm("final_layer_norm", x);
     if (c_.embedding_width != c_.hidden) x = w_.linear("project_out", x, c_.embedding_width, false);
     x = tokens_for_logits(w_, s_, x);
-    const TensorId logits = c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
+    const TensorId logits =
+        c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
     w_.host_calls(1);
     if (s_.training) causal_loss(w_, logits);
     finish(workload_, logits);
@@ -72,8 +73,8 @@ class Opt {
   TensorId attention(Dim layer, TensorId x) {
     const TensorId normed = c_.norm_before ? w_.layer_norm("layer_norm", x) : x;
     w_.host_calls(1);
-    const TensorId q_rows =
-        w_.scalar(OpType::mul_scalar, "scale", w_.linear("q_proj", normed, c_.hidden, c_.bias), 1 / std::sqrt(static_cast<double>(head_dim())));
+    const TensorId q_rows = w_.scalar(OpType::mul_scalar, "scale", w_.linear("q_proj", normed, c_.hidden, c_.bias),
+                                      1 / std::sqrt(static_cast<double>(head_dim())));
     const TensorId new_k = packed_heads("k_proj", w_.linear("k_proj", normed, c_.hidden, c_.bias));
     const TensorId new_v = packed_heads("v_proj", w_.linear("v_proj", normed, c_.hidden, c_.bias));
     const TensorId q = packed_heads("q_proj", q_rows);
@@ -125,8 +126,8 @@ class Opt {
 }  // namespace
 
 void build_opt(const OptConfig& config, const BuildOptions& options, Workload& workload) {
-  const TokenSizes sizes =
-      resolve_tokens(options, {.positions = config.positions, .learned_positions = true, .autoregressive = true}, workload);
+  const TokenSizes sizes = resolve_tokens(
+      options, {.positions = config.positions, .learned_positions = true, .autoregressive = true}, workload);
   Opt(config, sizes, workload).build();
 }
 

@@ -35,7 +35,8 @@ void check_dims(const BuildOptions& options, const Workload& workload, const std
 void check_phase(const BuildOptions& options, const TokenLimits& limits, const Workload& workload) {
   if (options.phase == RunPhase::whole) return;
   if (!limits.autoregressive) {
-    throw UnsupportedError(fmt::format("{}: has no phases prefill and decode; autoregressive models have", workload.name));
+    throw UnsupportedError(
+        fmt::format("{}: has no phases prefill and decode; autoregressive models have", workload.name));
   }
   if (options.training) throw UsageError("--phase: training has no phases; leave --phase out");
 }
@@ -68,16 +69,19 @@ TokenSizes resolve_tokens(const BuildOptions& options, const TokenLimits& limits
   sizes.seq = sizes.decode() ? 1 : sizes.prompt;
   sizes.context = sizes.decode() ? checked("context", options.context.value_or(sizes.prompt)) : sizes.seq;
   if (!options.seq && !sizes.decode()) workload.assumptions.push_back(fmt::format("sequence length {}", sizes.prompt));
-  if (sizes.decode() && !options.context) workload.assumptions.push_back(fmt::format("context {} tokens", sizes.context));
-  if (!sizes.decode() && options.context) workload.warnings.emplace_back("--context has no effect outside --phase decode");
+  if (sizes.decode() && !options.context)
+    workload.assumptions.push_back(fmt::format("context {} tokens", sizes.context));
+  if (!sizes.decode() && options.context)
+    workload.warnings.emplace_back("--context has no effect outside --phase decode");
   if (limits.positions > 0 && sizes.context > limits.positions) {
     const auto* option = sizes.decode() ? "context" : "seq";
     if (limits.learned_positions) {
-      throw ConfigError(workload.name, "",
-                        fmt::format("expected --{} up to its {} positions, got {}", option, limits.positions, sizes.context));
+      throw ConfigError(
+          workload.name, "",
+          fmt::format("expected --{} up to its {} positions, got {}", option, limits.positions, sizes.context));
     }
-    workload.warnings.push_back(fmt::format("--{} {} is beyond the {} positions that {} was made for", option, sizes.context,
-                                            limits.positions, workload.name));
+    workload.warnings.push_back(fmt::format("--{} {} is beyond the {} positions that {} was made for", option,
+                                            sizes.context, limits.positions, workload.name));
   }
   workload.tokens_per_sample = sizes.seq;
   return sizes;

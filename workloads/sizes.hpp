@@ -10,9 +10,9 @@ namespace voltaic::workloads {
 
 /// What a token model can do and is made for.
 struct TokenLimits {
-  std::int64_t positions = 0;       ///< Longest sequence; 0: not stated.
-  bool learned_positions = false;   ///< A table that ends there (else a longer sequence only deserves a warning).
-  bool autoregressive = false;      ///< Has phases prefill and decode.
+  std::int64_t positions = 0;      ///< Longest sequence; 0: not stated.
+  bool learned_positions = false;  ///< A table that ends there (else a longer sequence only deserves a warning).
+  bool autoregressive = false;     ///< Has phases prefill and decode.
 };
 
 struct TokenSizes {

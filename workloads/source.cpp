@@ -28,7 +28,9 @@ void check_file(const std::string& path, const std::string& shown) {
   if (status.type() == fs::file_type::not_found) throw ConfigError(shown, "", "expected a file, found nothing there");
   if (status.type() == fs::file_type::directory) {
     const bool has_config = fs::exists(fs::path(path) / "config.json", error);
-    throw ConfigError(shown, "", std::string("expected a file, got a directory") + (has_config ? "; name the config.json in it" : ""));
+    throw ConfigError(
+        shown, "",
+        std::string("expected a file, got a directory") + (has_config ? "; name the config.json in it" : ""));
   }
   if (status.type() == fs::file_type::character || status.type() == fs::file_type::block) {
     throw ConfigError(shown, "", "expected a file, got a device");
@@ -54,7 +56,8 @@ std::string read_source(const std::string& path) {
     if (text.size() > kLargestFile) throw ConfigError(shown, "", "expected at most 1 GiB, got more");
     if (n < buffer.size()) break;
   }
-  if (std::ferror(file.get()) != 0) throw ConfigError(shown, "", std::string("expected a readable file, got '") + std::strerror(errno) + "'");
+  if (std::ferror(file.get()) != 0)
+    throw ConfigError(shown, "", std::string("expected a readable file, got '") + std::strerror(errno) + "'");
   return text;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// T5 and Switch Transformers: encoder and decoder with relative position biases; every n-th Switch layer is a mixture of
-// experts with one expert per token and a fixed capacity.
-// Simplification: the position buckets count as one embedding lookup; the experts of a layer run as one grouped product.
-// Attention stays unfused whatever is asked: the position bias has no flash kernel.
+// T5 and Switch Transformers: encoder and decoder with relative position biases; every n-th Switch layer is a mixture
+// of experts with one expert per token and a fixed capacity. Simplification: the position buckets count as one
+// embedding lookup; the experts of a layer run as one grouped product. Attention stays unfused whatever is asked: the
+// position bias has no flash kernel.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -22,7 +22,11 @@ struct Span {
 class T5 {
  public:
   T5(const T5Config& config, const TokenSizes& sizes, Dim decoder_tokens, Workload& workload)
-      : c_(config), s_(sizes), decoder_tokens_(decoder_tokens), workload_(workload), w_(workload.graph, workload.name, sizes.training) {}
+      : c_(config),
+        s_(sizes),
+        decoder_tokens_(decoder_tokens),
+        workload_(workload),
+        w_(workload.graph, workload.name, sizes.training) {}
 
   void build() {
     table_ = w_.parameter("shared.weight", {c_.vocab, c_.hidden});
@@ -31,8 +35,10 @@ class T5 {
     TensorId x = decoder(encoded);
     w_.scope("lm_head");
     x = tokens_for_logits(w_, s_, x);
-    if (c_.tied_embeddings) x = w_.scalar(OpType::mul_scalar, "scale", x, 1 / std::sqrt(static_cast<double>(c_.hidden)));
-    const TensorId logits = c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
+    if (c_.tied_embeddings)
+      x = w_.scalar(OpType::mul_scalar, "scale", x, 1 / std::sqrt(static_cast<double>(c_.hidden)));
+    const TensorId logits =
+        c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
     if (s_.training) loss(logits);
     if (s_.decode()) account_for_encoder();
     finish(workload_, logits);
@@ -109,7 +115,9 @@ class T5 {
     return merge_heads(w_, "merge", attention_context(w_, p, v, packed), false);
   }
 
-  TensorId residual(TensorId x, TensorId y) { return w_.apply(OpType::add, "add", {x, w_.dropout("dropout", y, c_.dropout)}); }
+  TensorId residual(TensorId x, TensorId y) {
+    return w_.apply(OpType::add, "add", {x, w_.dropout("dropout", y, c_.dropout)});
+  }
 
   TensorId self_attention(Dim layer, TensorId x, TensorId bias, bool decoding) {
     const TensorId normed = w_.rms_norm("norm", x);
@@ -155,7 +163,8 @@ class T5 {
     const TensorId rows = w_.reshape("rows", x, {tokens, c_.hidden});
     const TensorId routing = w_.apply(OpType::softmax, "routing", {w_.linear("router", rows, c_.experts, false)});
     const auto top = w_.apply_multiple(OpType::topk, "top1", {routing}, attributes({{"k", 1}}), 2);
-    const TensorId sent = w_.apply(OpType::moe_dispatch, "dispatch", {rows, top[1]}, attributes({{"capacity", capacity}, {"experts", c_.experts}}));
+    const TensorId sent = w_.apply(OpType::moe_dispatch, "dispatch", {rows, top[1]},
+                                   attributes({{"capacity", capacity}, {"experts", c_.experts}}));
     const TensorId wi = w_.parameter("wi.weight", {c_.experts, c_.ffn, c_.hidden});
     const TensorId wo = w_.parameter("wo.weight", {c_.experts, c_.hidden, c_.ffn});
     TensorId y = w_.activation("act", w_.apply(OpType::grouped_linear, "wi", {sent, wi}), c_.activation);
@@ -168,7 +177,8 @@ class T5 {
     w_.scope("loss");
     const Dim tokens = s_.batch * decoder_tokens_;
     const TensorId labels = w_.input("labels", {tokens}, DataType::int64);
-    w_.graph().loss = w_.apply(OpType::cross_entropy, "cross_entropy", {w_.reshape("view", logits, {tokens, c_.vocab}), labels});
+    w_.graph().loss =
+        w_.apply(OpType::cross_entropy, "cross_entropy", {w_.reshape("view", logits, {tokens, c_.vocab}), labels});
   }
 
   /// Decode does not run the encoder, nor the cross-attention keys; their weights lie in memory all the same.
@@ -203,13 +213,14 @@ class T5 {
 }  // namespace
 
 void build_t5(const T5Config& config, const BuildOptions& options, Workload& workload) {
-  TokenSizes sizes = resolve_tokens(
-      options, {.positions = 0, .learned_positions = false, .autoregressive = true}, workload, {"decoder_seq"});
+  TokenSizes sizes = resolve_tokens(options, {.positions = 0, .learned_positions = false, .autoregressive = true},
+                                    workload, {"decoder_seq"});
   const auto asked = options.dims.find("decoder_seq");
   Dim decoder_tokens = asked != options.dims.end() ? asked->second : sizes.prompt;
   if (sizes.phase != RunPhase::whole) decoder_tokens = 1;  // prefill encodes the prompt and starts the answer
   if (sizes.phase == RunPhase::prefill) sizes.seq = sizes.context = 1;
-  if (sizes.flash) workload.assumptions.emplace_back("attention runs unfused: the relative position bias has no flash kernel");
+  if (sizes.flash)
+    workload.assumptions.emplace_back("attention runs unfused: the relative position bias has no flash kernel");
   T5(config, sizes, decoder_tokens, workload).build();
 }
 

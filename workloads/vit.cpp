@@ -46,7 +46,8 @@ class Vit {
     const TensorId positions = w_.parameter("position_embeddings", {1, edge * edge + 1, c_.hidden});
     TensorId x = w_.apply(OpType::conv2d, "projection", {image, weight, bias}, attributes({{"stride", c_.patch}}));
     x = w_.transpose("tokens", w_.reshape("flatten", x, {s_.batch, c_.hidden, edge * edge}), {0, 2, 1});
-    const TensorId first = w_.apply(OpType::expand, "cls_expand", {class_token}, attributes({{"shape", Shape{s_.batch, 1, c_.hidden}}}));
+    const TensorId first =
+        w_.apply(OpType::expand, "cls_expand", {class_token}, attributes({{"shape", Shape{s_.batch, 1, c_.hidden}}}));
     x = w_.apply(OpType::concat, "concat", {first, x}, attributes({{"axis", 1}}));
     return w_.dropout("dropout", w_.apply(OpType::add, "add", {x, positions}), c_.hidden_dropout);
   }
@@ -88,9 +89,10 @@ class Vit {
 void build_vit(const VitConfig& config, const BuildOptions& options, Workload& workload) {
   const ImageSizes sizes = resolve_image(options, config.image, workload);
   if (sizes.height != config.image || sizes.width != config.image) {
-    throw ConfigError(workload.name, "", "expected the " + std::to_string(config.image) + "x" + std::to_string(config.image) +
-                                             " image of its position table, got " + std::to_string(sizes.height) + "x" +
-                                             std::to_string(sizes.width));
+    throw ConfigError(workload.name, "",
+                      "expected the " + std::to_string(config.image) + "x" + std::to_string(config.image) +
+                          " image of its position table, got " + std::to_string(sizes.height) + "x" +
+                          std::to_string(sizes.width));
   }
   Vit(config, sizes, options.attention == AttentionForm::flash, workload).build();
 }

@@ -11,17 +11,19 @@ using Ops = std::vector<std::string>;
 
 TEST_CASE("a BERT layer runs separate projections, scaled and masked scores, and post-norms", "[workloads][eager]") {
   // One sample: the batched products read the permuted views in place.
-  const Ops inference{"linear", "linear", "linear", "matmul", "div_scalar", "add",    "softmax", "matmul", "contiguous",
-                      "linear", "add",    "layer_norm", "linear", "gelu",       "linear", "add",     "layer_norm"};
+  const Ops inference{"linear",  "linear", "linear",     "matmul", "div_scalar", "add",
+                      "softmax", "matmul", "contiguous", "linear", "add",        "layer_norm",
+                      "linear",  "gelu",   "linear",     "add",    "layer_norm"};
   CHECK(kernels_of(load("bert-large"), "encoder.layer.3.") == inference);
   // More samples: query, key and value are packed first. Training adds three dropouts.
-  const Ops training{"linear",  "linear",  "linear",     "contiguous", "contiguous", "matmul", "div_scalar", "add",
-                     "softmax", "dropout", "contiguous", "matmul",     "contiguous", "linear", "dropout",    "add",
-                     "layer_norm", "linear", "gelu",     "linear",     "dropout",    "add",    "layer_norm"};
+  const Ops training{"linear",     "linear",  "linear",     "contiguous", "contiguous", "matmul", "div_scalar", "add",
+                     "softmax",    "dropout", "contiguous", "matmul",     "contiguous", "linear", "dropout",    "add",
+                     "layer_norm", "linear",  "gelu",       "linear",     "dropout",    "add",    "layer_norm"};
   CHECK(kernels_of(load("bert-large", true, 2), "encoder.layer.3.") == training);
 }
 
-TEST_CASE("BERT ends in a two-class head in inference and in both pre-training heads in training", "[workloads][eager]") {
+TEST_CASE("BERT ends in a two-class head in inference and in both pre-training heads in training",
+          "[workloads][eager]") {
   CHECK(kernels_of(load("bert-large"), "classifier") == Ops{"linear"});
   const Workload training = load("bert-large", true);
   CHECK(kernels_of(training, "predictions") == Ops{"linear", "gelu", "layer_norm", "linear"});
@@ -30,9 +32,10 @@ TEST_CASE("BERT ends in a two-class head in inference and in both pre-training h
 }
 
 TEST_CASE("a GPT-2 layer masks with where and spells its GELU out", "[workloads][eager]") {
-  const Ops expected{"layer_norm", "linear",     "matmul",     "div_scalar", "where", "softmax",    "matmul", "contiguous",
-                     "linear",     "add",        "layer_norm", "linear",     "mul_scalar", "pow_scalar", "mul_scalar", "add",
-                     "mul_scalar", "tanh",       "add_scalar", "mul",        "linear", "add"};
+  const Ops expected{"layer_norm", "linear",     "matmul",     "div_scalar", "where",      "softmax",
+                     "matmul",     "contiguous", "linear",     "add",        "layer_norm", "linear",
+                     "mul_scalar", "pow_scalar", "mul_scalar", "add",        "mul_scalar", "tanh",
+                     "add_scalar", "mul",        "linear",     "add"};
   const Workload workload = load("gpt2-large");
   CHECK(kernels_of(workload, "h.7.") == expected);
   for (const auto& node : workload.graph.nodes()) {
@@ -42,9 +45,10 @@ TEST_CASE("a GPT-2 layer masks with where and spells its GELU out", "[workloads]
 }
 
 TEST_CASE("an OPT layer packs heads, clamps masked scores and has no attention dropout", "[workloads][eager]") {
-  const Ops expected{"layer_norm", "linear",  "mul_scalar", "linear", "contiguous", "linear",  "contiguous", "contiguous",
-                     "matmul",     "add",     "maximum", "softmax", "matmul", "contiguous", "linear", "dropout",
-                     "add",        "layer_norm", "linear",  "relu",   "linear",     "dropout", "add"};
+  const Ops expected{"layer_norm", "linear",     "mul_scalar", "linear",  "contiguous", "linear",
+                     "contiguous", "contiguous", "matmul",     "add",     "maximum",    "softmax",
+                     "matmul",     "contiguous", "linear",     "dropout", "add",        "layer_norm",
+                     "linear",     "relu",       "linear",     "dropout", "add"};
   CHECK(kernels_of(load("opt-1.3b", true), "decoder.layers.5.") == expected);
 }
 

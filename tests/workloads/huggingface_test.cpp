@@ -14,13 +14,14 @@ using Json = nlohmann::json;
 using test::refusal_of_config;
 
 Json bert() {
-  return {{"model_type", "bert"},        {"hidden_size", 1024},   {"num_hidden_layers", 2}, {"num_attention_heads", 16},
-          {"intermediate_size", 4096}, {"vocab_size", 30522}, {"max_position_embeddings", 512}};
+  return {{"model_type", "bert"},          {"hidden_size", 1024},       {"num_hidden_layers", 2},
+          {"num_attention_heads", 16},     {"intermediate_size", 4096}, {"vocab_size", 30522},
+          {"max_position_embeddings", 512}};
 }
 
 Json llama() {
-  return {{"model_type", "llama"},      {"hidden_size", 64}, {"num_hidden_layers", 1}, {"num_attention_heads", 4},
-          {"intermediate_size", 128}, {"vocab_size", 1000}};
+  return {{"model_type", "llama"},    {"hidden_size", 64},        {"num_hidden_layers", 1},
+          {"num_attention_heads", 4}, {"intermediate_size", 128}, {"vocab_size", 1000}};
 }
 
 std::string with(Json config, const char* key, const Json& value) {
@@ -28,32 +29,40 @@ std::string with(Json config, const char* key, const Json& value) {
   return refusal_of_config(config.dump());
 }
 
-std::int64_t parameters(const Json& config) { return import_huggingface(config.dump(), "config.json", {}).parameters; }
+std::int64_t parameters(const Json& config) {
+  return import_huggingface(config.dump(), "config.json", {}).parameters;
+}
 
 }  // namespace
 
 TEST_CASE("a field is refused with its place, what it should be and what it is", "[workloads][huggingface]") {
   CHECK(with(bert(), "num_attention_heads", 7) ==
         "config.json: /num_attention_heads: expected a divisor of hidden_size 1024, got 7");
-  CHECK(with(bert(), "hidden_size", -1024) == "config.json: /hidden_size: expected an integer from 1 to 16777216, got -1024");
+  CHECK(with(bert(), "hidden_size", -1024) ==
+        "config.json: /hidden_size: expected an integer from 1 to 16777216, got -1024");
   CHECK(with(bert(), "hidden_size", 0) == "config.json: /hidden_size: expected an integer from 1 to 16777216, got 0");
-  CHECK(with(bert(), "hidden_size", 1024.5) == "config.json: /hidden_size: expected an integer from 1 to 16777216, got 1024.5");
-  CHECK(with(bert(), "hidden_size", "1024") == "config.json: /hidden_size: expected an integer from 1 to 16777216, got \"1024\"");
-  CHECK(with(bert(), "hidden_size", true) == "config.json: /hidden_size: expected an integer from 1 to 16777216, got true");
-  CHECK(with(bert(), "hidden_size", nullptr) == "config.json: /hidden_size: expected an integer from 1 to 16777216, got nothing");
+  CHECK(with(bert(), "hidden_size", 1024.5) ==
+        "config.json: /hidden_size: expected an integer from 1 to 16777216, got 1024.5");
+  CHECK(with(bert(), "hidden_size", "1024") ==
+        "config.json: /hidden_size: expected an integer from 1 to 16777216, got \"1024\"");
+  CHECK(with(bert(), "hidden_size", true) ==
+        "config.json: /hidden_size: expected an integer from 1 to 16777216, got true");
+  CHECK(with(bert(), "hidden_size", nullptr) ==
+        "config.json: /hidden_size: expected an integer from 1 to 16777216, got nothing");
   CHECK(with(bert(), "vocab_size", 18446744073709551615ULL) ==
         "config.json: /vocab_size: expected an integer from 1 to 2147483647, got 18446744073709551615");
   CHECK(with(bert(), "num_hidden_layers", 100000) ==
         "config.json: /num_hidden_layers: expected an integer from 1 to 4096, got 100000");
-  CHECK(with(bert(), "hidden_dropout_prob", 1.5) == "config.json: /hidden_dropout_prob: expected a number in [0, 1), got 1.5");
+  CHECK(with(bert(), "hidden_dropout_prob", 1.5) ==
+        "config.json: /hidden_dropout_prob: expected a number in [0, 1), got 1.5");
   CHECK(with(llama(), "num_key_value_heads", 3) ==
         "config.json: /num_key_value_heads: expected a divisor of num_attention_heads 4, got 3");
   CHECK(with(llama(), "tie_word_embeddings", 1) == "config.json: /tie_word_embeddings: expected true or false, got 1");
 }
 
 TEST_CASE("every field a family needs is missed by name", "[workloads][huggingface]") {
-  for (const std::string key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size",
-                                "max_position_embeddings"}) {
+  for (const std::string key : {"hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+                                "vocab_size", "max_position_embeddings"}) {
     Json config = bert();
     config.erase(key);
     CHECK_THAT(refusal_of_config(config.dump()), Catch::Matchers::StartsWith("config.json: /" + key + ": expected"));
@@ -63,7 +72,8 @@ TEST_CASE("every field a family needs is missed by name", "[workloads][huggingfa
 TEST_CASE("text that is no clean JSON object is refused on one line", "[workloads][huggingface]") {
   CHECK(refusal_of_config("") == "config.json: expected JSON, got an empty file");
   CHECK(refusal_of_config("[1]") == "config.json: expected a JSON object, got [1]");
-  CHECK(refusal_of_config("{\n  \"a\": nan}") == "config.json: line 2, column 9: expected JSON, got text that does not parse");
+  CHECK(refusal_of_config("{\n  \"a\": nan}") ==
+        "config.json: line 2, column 9: expected JSON, got text that does not parse");
   CHECK(refusal_of_config("{\"a\": 1e999}") == "config.json: expected numbers within double range, got a larger one");
   CHECK(refusal_of_config("{\"model_type\": \"bert\", \"model_type\": \"gpt2\"}") ==
         "config.json: expected each key once, got 'model_type' twice");
@@ -79,9 +89,11 @@ TEST_CASE("a byte order mark and CRLF line ends are no obstacle", "[workloads][h
 }
 
 TEST_CASE("an unsupported family is refused with the list of those that are", "[workloads][huggingface]") {
-  const auto refusal = test::message_of<UnsupportedError>([] { import_huggingface(R"({"model_type": "falcon"})", "config.json", {}); });
+  const auto refusal =
+      test::message_of<UnsupportedError>([] { import_huggingface(R"({"model_type": "falcon"})", "config.json", {}); });
   CHECK(refusal ==
-        "config.json: /model_type: 'falcon' is not supported; supported: bert, gpt2, opt, llama, mistral, mixtral, qwen2, qwen3, "
+        "config.json: /model_type: 'falcon' is not supported; supported: bert, gpt2, opt, llama, mistral, mixtral, "
+        "qwen2, qwen3, "
         "switch_transformers, t5, vit");
   Json config = bert();
   config["hidden_act"] = "softsign";
@@ -105,16 +117,24 @@ TEST_CASE("grouped heads, biases and tied embeddings change the count as they sh
   CHECK(parameters(config) == base + 4 * 64 * 64);
 }
 
-TEST_CASE("Qwen3-0.6B has its published number of parameters: own head size, key and query norms, tied table", "[workloads][huggingface]") {
-  const Json config{{"model_type", "qwen3"},      {"hidden_size", 1024}, {"num_hidden_layers", 28},   {"num_attention_heads", 16},
-                    {"num_key_value_heads", 8}, {"head_dim", 128},     {"intermediate_size", 3072}, {"vocab_size", 151936},
-                    {"tie_word_embeddings", true}};
+TEST_CASE("Qwen3-0.6B has its published number of parameters: own head size, key and query norms, tied table",
+          "[workloads][huggingface]") {
+  const Json config{{"model_type", "qwen3"},     {"hidden_size", 1024},      {"num_hidden_layers", 28},
+                    {"num_attention_heads", 16}, {"num_key_value_heads", 8}, {"head_dim", 128},
+                    {"intermediate_size", 3072}, {"vocab_size", 151936},     {"tie_word_embeddings", true}};
   CHECK(parameters(config) == 596049920);
 }
 
 TEST_CASE("OPT-350m projects its narrow embeddings and normalises after its blocks", "[workloads][huggingface]") {
-  const Json config{{"model_type", "opt"}, {"hidden_size", 1024}, {"num_hidden_layers", 24}, {"num_attention_heads", 16}, {"ffn_dim", 4096},
-                    {"vocab_size", 50272}, {"max_position_embeddings", 2048}, {"word_embed_proj_dim", 512}, {"do_layer_norm_before", false}};
+  const Json config{{"model_type", "opt"},
+                    {"hidden_size", 1024},
+                    {"num_hidden_layers", 24},
+                    {"num_attention_heads", 16},
+                    {"ffn_dim", 4096},
+                    {"vocab_size", 50272},
+                    {"max_position_embeddings", 2048},
+                    {"word_embed_proj_dim", 512},
+                    {"do_layer_norm_before", false}};
   CHECK(parameters(config) == 331196416);
 }
 
@@ -122,7 +142,13 @@ TEST_CASE("sizes that overflow are refused, not wrapped", "[workloads][huggingfa
   BuildOptions options;
   options.batch = 2147483647;
   options.seq = 2147483647;
-  for (Json config : {llama(), Json{{"model_type", "t5"}, {"d_model", 8}, {"d_kv", 8}, {"d_ff", 8}, {"num_layers", 1}, {"num_heads", 1}, {"vocab_size", 8}}}) {
+  for (Json config : {llama(), Json{{"model_type", "t5"},
+                                    {"d_model", 8},
+                                    {"d_kv", 8},
+                                    {"d_ff", 8},
+                                    {"num_layers", 1},
+                                    {"num_heads", 1},
+                                    {"vocab_size", 8}}}) {
     CHECK_THROWS_AS(import_huggingface(config.dump(), "config.json", options), ConfigError);
   }
   options.batch = 0;
@@ -133,7 +159,8 @@ TEST_CASE("sizes that overflow are refused, not wrapped", "[workloads][huggingfa
 TEST_CASE("defaults that were taken are stated", "[workloads][huggingface]") {
   const Workload workload = import_huggingface(bert().dump(), "config.json", {});
   CHECK(std::find(workload.assumptions.begin(), workload.assumptions.end(), "batch 1") != workload.assumptions.end());
-  CHECK(std::find(workload.assumptions.begin(), workload.assumptions.end(), "sequence length 512") != workload.assumptions.end());
+  CHECK(std::find(workload.assumptions.begin(), workload.assumptions.end(), "sequence length 512") !=
+        workload.assumptions.end());
 }
 
 }  // namespace voltaic::workloads

@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 /// A folder that goes away with the test.
 class Folder {
  public:
-  Folder() : path_(fs::temp_directory_path() / ("voltaic_load_test_" + std::to_string(reinterpret_cast<std::uintptr_t>(this)))) {
+  Folder()
+      : path_(fs::temp_directory_path() /
+              ("voltaic_load_test_" + std::to_string(reinterpret_cast<std::uintptr_t>(this)))) {
     fs::create_directories(path_);
   }
   ~Folder() {
@@ -62,7 +64,10 @@ TEST_CASE("the kind of a file is found from its content, not from its name", "[w
   CHECK(graph.batch == 32);
   CHECK(graph.source_sha256 == sha256(kGraph));
   const Workload config = load_workload(
-      folder.write("notes", R"({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9, "n_positions": 16})"), {});
+      folder.write(
+          "notes",
+          R"({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9, "n_positions": 16})"),
+      {});
   CHECK(config.kind == "huggingface config");
   CHECK(config.tokens_per_sample == 16);
 }
@@ -78,10 +83,13 @@ TEST_CASE("the batch given overrides the batch of a graph file", "[workloads][lo
 
 TEST_CASE("what is known and not readable yet is named", "[workloads][load]") {
   const Folder folder;
-  CHECK(test::contains(refusal<UnsupportedError>(folder.write("a.onnx", std::string("\x08\x07\x12\x07pytorch", 11))), "an ONNX model"));
+  CHECK(test::contains(refusal<UnsupportedError>(folder.write("a.onnx", std::string("\x08\x07\x12\x07pytorch", 11))),
+                       "an ONNX model"));
   CHECK(test::contains(refusal<UnsupportedError>(folder.write("t.json", R"({"traceEvents": []})")), "profiler trace"));
-  CHECK(test::contains(refusal<UnsupportedError>(folder.write("g.json", R"({"schema": "voltaic.graph/2"})")), "voltaic.graph/2"));
-  CHECK_THAT(refusal<UnsupportedError>("dlrm"), Catch::Matchers::StartsWith("dlrm: not built yet; there are: resnet18,"));
+  CHECK(test::contains(refusal<UnsupportedError>(folder.write("g.json", R"({"schema": "voltaic.graph/2"})")),
+                       "voltaic.graph/2"));
+  CHECK_THAT(refusal<UnsupportedError>("dlrm"),
+             Catch::Matchers::StartsWith("dlrm: not built yet; there are: resnet18,"));
   CHECK(test::contains(refusal<UnsupportedError>("unet3d"), "not built yet"));
 }
 

@@ -32,12 +32,14 @@ TEST_CASE("operations take their shapes from their keys", "[workloads][operation
   CHECK(conv.graph.tensor(conv.graph.outputs[0]).shape == graph::Shape{2, 128, 28, 28});
   const Workload bmm = build_operation("op:matmul,batch=8,m=16,n=32,k=64", {});
   CHECK(bmm.graph.tensor(bmm.graph.outputs[0]).shape == graph::Shape{8, 16, 32});
-  const Workload attention = build_operation("op:attention,batch=2,heads=8,kv_heads=2,seq=1,seq_kv=100,head_dim=64", {});
+  const Workload attention =
+      build_operation("op:attention,batch=2,heads=8,kv_heads=2,seq=1,seq_kv=100,head_dim=64", {});
   CHECK(attention.graph.tensor(attention.graph.nodes()[0].inputs[1]).shape == graph::Shape{2, 2, 100, 64});
   const Workload linear = build_operation("op:linear,m=8,n=16,k=32", {});
   CHECK(linear.parameters == 16 * 32 + 16);
-  for (const std::string op : {"softmax", "layer_norm", "rms_norm", "gelu", "add", "where", "masked_fill", "reduce_sum", "cast", "rope",
-                               "add_scalar", "dropout", "cross_entropy", "log_softmax", "maximum", "compare_scalar"}) {
+  for (const std::string op :
+       {"softmax", "layer_norm", "rms_norm", "gelu", "add", "where", "masked_fill", "reduce_sum", "cast", "rope",
+        "add_scalar", "dropout", "cross_entropy", "log_softmax", "maximum", "compare_scalar"}) {
     CAPTURE(op);
     CHECK(build_operation("op:" + op + ",rows=12,cols=16", {}).graph.nodes().size() == 1);
   }
@@ -52,6 +54,9 @@ TEST_CASE("operations that make no sense are refused by name", "[workloads][oper
   CHECK(usage("op:sofmax,rows=1,cols=1") == "op:sofmax: no such operation; did you mean 'softmax'?");
   CHECK(usage("op:matmul,m=99999999999999999999,n=1,k=1") ==
         "op: m: expected a whole number up to 2^62, got '99999999999999999999'");
+  CHECK(usage("op:attention,heads=32,kv_heads=7,seq=8,head_dim=64") ==
+        "op:attention: kv_heads: expected a divisor of heads 32, got 7");
+  CHECK(usage("op:conv2d,c=6,h=8,w=8,k=8,r=3,s=3,groups=4") == "op:conv2d: groups: expected a divisor of c 6, got 4");
   CHECK_THROWS_AS(build_operation("op:add,rows=4611686018427387904,cols=2", {}), ConfigError);
   CHECK_THROWS_AS(build_operation("op:lstm,rows=1,cols=1", {}), UnsupportedError);
 }

@@ -11,10 +11,10 @@ using test::load;
 
 TEST_CASE("every zoo model has exactly its published number of parameters", "[workloads][parameters]") {
   const std::vector<std::pair<std::string, std::int64_t>> published{
-      {"resnet18", 11689512},         {"resnet50", 25557032},       {"resnet101", 44549160},   {"resnet152", 60192808},
-      {"vgg16", 138357544},           {"vit-b16", 86567656},        {"bert-base", 109482240},  {"bert-large", 335141888},
-      {"gpt2", 124439808},            {"gpt2-large", 774030080},    {"opt-1.3b", 1315758080},  {"llama-2-7b", 6738415616},
-      {"llama-3.1-8b", 8030261248},   {"mistral-7b", 7241732096},   {"qwen2-7b", 7615616512},  {"mixtral-8x7b", 46702792704},
+      {"resnet18", 11689512},       {"resnet50", 25557032},     {"resnet101", 44549160},  {"resnet152", 60192808},
+      {"vgg16", 138357544},         {"vit-b16", 86567656},      {"bert-base", 109482240}, {"bert-large", 335141888},
+      {"gpt2", 124439808},          {"gpt2-large", 774030080},  {"opt-1.3b", 1315758080}, {"llama-2-7b", 6738415616},
+      {"llama-3.1-8b", 8030261248}, {"mistral-7b", 7241732096}, {"qwen2-7b", 7615616512}, {"mixtral-8x7b", 46702792704},
       {"t5-large", 737668096}};
   for (const auto& [name, parameters] : published) {
     CAPTURE(name);

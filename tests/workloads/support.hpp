@@ -51,7 +51,9 @@ std::string message_of(Call&& call) {
   return "";
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 inline std::string refusal_of_config(const std::string& text) {
   return message_of<ConfigError>([&] { import_huggingface(text, "config.json", {}); });

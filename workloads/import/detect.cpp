@@ -19,14 +19,16 @@ class TopLevelKeys final : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     if (depth_ == 1) key_ = name;
     if (depth_ == 1 && name == "traceEvents") return found(Kind::foreign, "a Chrome or PyTorch profiler trace");
-    if (depth_ == 1 && name == "weight_map") return found(Kind::foreign, "a weight index; its config.json describes the model");
+    if (depth_ == 1 && name == "weight_map")
+      return found(Kind::foreign, "a weight index; its config.json describes the model");
     return true;
   }
   bool string(string_t& value) override {
     if (depth_ != 1) return true;
     if (key_ == "schema") {
       if (value == "voltaic.graph/1") return found(Kind::graph, "");
-      if (value.starts_with("voltaic.graph/")) return found(Kind::foreign, "a layer graph of version '" + one_line(value, 40) + "'");
+      if (value.starts_with("voltaic.graph/"))
+        return found(Kind::foreign, "a layer graph of version '" + one_line(value, 40) + "'");
       return found(Kind::unknown, "\"schema\" is '" + one_line(value, 40) + "', expected 'voltaic.graph/1'");
     }
     if (key_ == "model_type") return found(Kind::huggingface, "");
@@ -76,7 +78,8 @@ ContentKind detect_binary(std::string_view text) {
   if (text.starts_with("PK\x03\x04")) return {Kind::foreign, "a zip archive (a PyTorch checkpoint?)"};
   if (text.starts_with("\x89HDF")) return {Kind::foreign, "an HDF5 model"};
   if (text.starts_with("SQLite format 3")) return {Kind::foreign, "an SQLite database (an Nsight Systems export?)"};
-  if (text.size() > 9 && text[8] == '{' && text[7] == 0) return {Kind::foreign, "a safetensors file; its config.json describes the model"};
+  if (text.size() > 9 && text[8] == '{' && text[7] == 0)
+    return {Kind::foreign, "a safetensors file; its config.json describes the model"};
   // ONNX: field 1 (ir_version, a varint below 32) first, then another field of ModelProto.
   if (text.size() > 2 && text[0] == 0x08 && text[1] > 0 && text[1] < 32) return {Kind::foreign, "an ONNX model"};
   return {};

@@ -17,8 +17,12 @@ constexpr Dim kMostLayers = 4096;          // keeps a hostile file from building
 constexpr Dim kWidest = Dim{1} << 24U;     // widths; products of two stay far from overflow
 constexpr Dim kLongest = Dim{2147483647};  // vocabularies and positions
 
-Dim width(const JsonFields& f, const char* key) { return f.integer(key, kWidest); }
-Dim layers(const JsonFields& f, const char* key) { return f.integer(key, kMostLayers); }
+Dim width(const JsonFields& f, const char* key) {
+  return f.integer(key, kWidest);
+}
+Dim layers(const JsonFields& f, const char* key) {
+  return f.integer(key, kMostLayers);
+}
 
 /// Heads must share the hidden width out evenly.
 Dim heads(const JsonFields& f, const char* key, Dim hidden, const char* hidden_key) {
@@ -28,17 +32,22 @@ Dim heads(const JsonFields& f, const char* key, Dim hidden, const char* hidden_k
 }
 
 Activation activation(const JsonFields& f, const char* key, const char* fallback) {
-  static const std::pair<const char*, Activation> kKnown[] = {
-      {"gelu", Activation::gelu},         {"gelu_new", Activation::gelu_new}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
-      {"gelu_fast", Activation::gelu_new}, {"relu", Activation::relu},         {"silu", Activation::silu},
-      {"swish", Activation::silu},        {"tanh", Activation::tanh}};
+  static const std::pair<const char*, Activation> kKnown[] = {{"gelu", Activation::gelu},
+                                                              {"gelu_new", Activation::gelu_new},
+                                                              {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                              {"gelu_fast", Activation::gelu_new},
+                                                              {"relu", Activation::relu},
+                                                              {"silu", Activation::silu},
+                                                              {"swish", Activation::silu},
+                                                              {"tanh", Activation::tanh}};
   const std::string name = f.word_or(key, fallback);
   std::string names;
   for (const auto& [known, value] : kKnown) {
     if (name == known) return value;
     names += (names.empty() ? "" : ", ") + std::string(known);
   }
-  throw UnsupportedError(fmt::format("{}: /{}: activation '{}' is not supported; supported: {}", f.file(), key, one_line(name, 40), names));
+  throw UnsupportedError(fmt::format("{}: /{}: activation '{}' is not supported; supported: {}", f.file(), key,
+                                     one_line(name, 40), names));
 }
 
 void bert(const JsonFields& f, const BuildOptions& options, Workload& out) {
@@ -55,7 +64,8 @@ void bert(const JsonFields& f, const BuildOptions& options, Workload& out) {
   c.activation = activation(f, "hidden_act", "gelu");
   const std::string positions = f.word_or("position_embedding_type", "absolute");
   if (positions != "absolute") {
-    throw UnsupportedError(fmt::format("{}: /position_embedding_type: '{}' is not supported; supported: absolute", f.file(), one_line(positions, 40)));
+    throw UnsupportedError(fmt::format("{}: /position_embedding_type: '{}' is not supported; supported: absolute",
+                                       f.file(), one_line(positions, 40)));
   }
   build_bert(c, options, out);
 }
@@ -100,11 +110,13 @@ LlamaConfig llama_fields(const JsonFields& f) {
   c.hidden = width(f, "hidden_size");
   c.layers = layers(f, "num_hidden_layers");
   const bool own_head_dim = f.has("head_dim");
-  c.heads = own_head_dim ? f.integer("num_attention_heads", kWidest) : heads(f, "num_attention_heads", c.hidden, "hidden_size");
+  c.heads = own_head_dim ? f.integer("num_attention_heads", kWidest)
+                         : heads(f, "num_attention_heads", c.hidden, "hidden_size");
   c.head_dim = own_head_dim ? f.integer("head_dim", 65536) : c.hidden / c.heads;
   c.kv_heads = f.integer_or("num_key_value_heads", c.heads, kWidest);
   if (c.heads % c.kv_heads != 0) {
-    f.refuse("num_key_value_heads", fmt::format("expected a divisor of num_attention_heads {}, got {}", c.heads, c.kv_heads));
+    f.refuse("num_key_value_heads",
+             fmt::format("expected a divisor of num_attention_heads {}, got {}", c.heads, c.kv_heads));
   }
   c.ffn = width(f, "intermediate_size");
   c.vocab = f.integer("vocab_size", kLongest);
@@ -141,15 +153,20 @@ void qwen(const JsonFields& f, const BuildOptions& options, Workload& out, bool 
   build_llama(c, options, out);
 }
 
-void qwen2(const JsonFields& f, const BuildOptions& options, Workload& out) { qwen(f, options, out, false); }
-void qwen3(const JsonFields& f, const BuildOptions& options, Workload& out) { qwen(f, options, out, true); }
+void qwen2(const JsonFields& f, const BuildOptions& options, Workload& out) {
+  qwen(f, options, out, false);
+}
+void qwen3(const JsonFields& f, const BuildOptions& options, Workload& out) {
+  qwen(f, options, out, true);
+}
 
 void mixtral(const JsonFields& f, const BuildOptions& options, Workload& out) {
   LlamaConfig c = llama_fields(f);
   c.window = f.integer_or("sliding_window", 0, kLongest);
   c.experts = f.integer("num_local_experts", 4096);
   c.top_k = f.integer("num_experts_per_tok", 4096);
-  if (c.top_k > c.experts) f.refuse("num_experts_per_tok", fmt::format("expected at most num_local_experts {}, got {}", c.experts, c.top_k));
+  if (c.top_k > c.experts)
+    f.refuse("num_experts_per_tok", fmt::format("expected at most num_local_experts {}, got {}", c.experts, c.top_k));
   build_llama(c, options, out);
 }
 
@@ -180,8 +197,9 @@ void t5(const JsonFields& f, const BuildOptions& options, Workload& out) {
   } else if (projection == "gated-silu" || projection == "silu") {
     c.activation = Activation::silu;
   } else {
-    throw UnsupportedError(fmt::format("{}: /feed_forward_proj: '{}' is not supported; supported: relu, gelu, silu, gated-gelu, gated-silu",
-                                       f.file(), one_line(projection, 40)));
+    throw UnsupportedError(fmt::format(
+        "{}: /feed_forward_proj: '{}' is not supported; supported: relu, gelu, silu, gated-gelu, gated-silu", f.file(),
+        one_line(projection, 40)));
   }
   build_t5(c, options, out);
 }
@@ -208,7 +226,8 @@ void vit(const JsonFields& f, const BuildOptions& options, Workload& out) {
   c.ffn = width(f, "intermediate_size");
   c.image = f.edge_or("image_size", 224, 65536);
   c.patch = f.edge_or("patch_size", 16, 65536);
-  if (c.patch > c.image) f.refuse("patch_size", fmt::format("expected at most image_size {}, got {}", c.image, c.patch));
+  if (c.patch > c.image)
+    f.refuse("patch_size", fmt::format("expected at most image_size {}, got {}", c.image, c.patch));
   c.channels = f.integer_or("num_channels", 3, 65536);
   c.hidden_dropout = f.share_or("hidden_dropout_prob", 0);
   c.attention_dropout = f.share_or("attention_probs_dropout_prob", 0);
@@ -222,16 +241,16 @@ void vit(const JsonFields& f, const BuildOptions& options, Workload& out) {
 
 using FamilyReader = void (*)(const JsonFields&, const BuildOptions&, Workload&);
 constexpr std::array<std::pair<const char*, FamilyReader>, 11> kFamilies{{{"bert", bert},
-                                                                         {"gpt2", gpt2},
-                                                                         {"opt", opt},
-                                                                         {"llama", llama},
-                                                                         {"mistral", mistral},
-                                                                         {"mixtral", mixtral},
-                                                                         {"qwen2", qwen2},
-                                                                         {"qwen3", qwen3},
-                                                                         {"switch_transformers", switch_transformers},
-                                                                         {"t5", t5},
-                                                                         {"vit", vit}}};
+                                                                          {"gpt2", gpt2},
+                                                                          {"opt", opt},
+                                                                          {"llama", llama},
+                                                                          {"mistral", mistral},
+                                                                          {"mixtral", mixtral},
+                                                                          {"qwen2", qwen2},
+                                                                          {"qwen3", qwen3},
+                                                                          {"switch_transformers", switch_transformers},
+                                                                          {"t5", t5},
+                                                                          {"vit", vit}}};
 
 }  // namespace
 
@@ -244,13 +263,15 @@ Workload import_huggingface(std::string_view text, const std::string& file, cons
   std::string supported;
   for (const auto& [name, read] : kFamilies) {
     if (type == name) {
-      if (fields.has("quantization_config")) workload.warnings.emplace_back("quantization_config is ignored; --precision decides");
+      if (fields.has("quantization_config"))
+        workload.warnings.emplace_back("quantization_config is ignored; --precision decides");
       read(fields, options, workload);
       return workload;
     }
     supported += (supported.empty() ? "" : ", ") + std::string(name);
   }
-  throw UnsupportedError(fmt::format("{}: /model_type: '{}' is not supported; supported: {}", file, one_line(type, 60), supported));
+  throw UnsupportedError(
+      fmt::format("{}: /model_type: '{}' is not supported; supported: {}", file, one_line(type, 60), supported));
 }
 
 }  // namespace voltaic::workloads

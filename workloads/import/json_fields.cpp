@@ -32,7 +32,8 @@ class Guard {
   explicit Guard(const std::string& file) : file_(file) {}
 
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kDeepest) throw ConfigError(file_, "", fmt::format("expected nesting up to {} levels, got more", kDeepest));
+    if (depth > kDeepest)
+      throw ConfigError(file_, "", fmt::format("expected nesting up to {} levels, got more", kDeepest));
     if (event == Json::parse_event_t::object_start) {
       keys_.emplace_back();
     } else if (event == Json::parse_event_t::object_end) {
@@ -52,7 +53,8 @@ class Guard {
 };
 
 Json parse(std::string_view text, const std::string& file) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw ConfigError(file, "", "expected JSON, got an empty file");
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    throw ConfigError(file, "", "expected JSON, got an empty file");
   try {
     Guard guard(file);
     return Json::parse(text.begin(), text.end(), [&guard](int depth, Json::parse_event_t event, Json& parsed) {
@@ -71,9 +73,11 @@ struct JsonFields::Tree {
   Json root;
 };
 
-JsonFields::JsonFields(std::string_view text, std::string file) : tree_(std::make_unique<Tree>()), file_(std::move(file)) {
+JsonFields::JsonFields(std::string_view text, std::string file)
+    : tree_(std::make_unique<Tree>()), file_(std::move(file)) {
   tree_->root = parse(text, file_);
-  if (!tree_->root.is_object()) throw ConfigError(file_, "", fmt::format("expected a JSON object, got {}", shown(tree_->root)));
+  if (!tree_->root.is_object())
+    throw ConfigError(file_, "", fmt::format("expected a JSON object, got {}", shown(tree_->root)));
 }
 
 JsonFields::~JsonFields() = default;
@@ -97,7 +101,8 @@ std::int64_t JsonFields::integer(const char* key, std::int64_t highest, std::int
   return value.get<std::int64_t>();
 }
 
-std::int64_t JsonFields::integer_or(const char* key, std::int64_t fallback, std::int64_t highest, std::int64_t lowest) const {
+std::int64_t JsonFields::integer_or(const char* key, std::int64_t fallback, std::int64_t highest,
+                                    std::int64_t lowest) const {
   return has(key) ? integer(key, highest, lowest) : fallback;
 }
 
