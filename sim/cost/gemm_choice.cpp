@@ -55,19 +55,34 @@ std::string multiplies_in(const arch::GpuSpec& gpu) {
   return text;
 }
 
+double utility(const TensorLaw& law, std::size_t tile_index, const TensorProblem& p, double split, const TensorTime& t,
+               double ctas, double sms) {
+  const TensorTile& tile = law.tiles()[tile_index];
+  const auto& c = law.choice();
+  const double area = static_cast<double>(tile.tile_m) * tile.tile_n;
+  const double v = ctas / (sms * tile.ctas_per_sm);
+  double u = c[0] * std::log(t.whole) + c[1] * std::log(t.smooth) + law.bias()[tile_index] +
+             c[4] * std::log(v / std::ceil(v)) + c[5] * std::log(ctas / (split * p.b) * area / (p.m * p.n)) +
+             c[6] * std::log(area) * std::min(1.0, v) + c[7] * std::log(std::min(1.0, ctas / sms));
+  if (split > 1) u += c[2] + c[3] * std::log(split);
+  return u;
+}
+
 }  // namespace
 
 SimtChoice::SimtChoice(const arch::ParameterTree& tree)
     : launch_(tree.number_or("choice.launch_s", 0)),
       clock_(tree.number_or("choice.clock_hz", 0)),
       bandwidth_(tree.number_or("choice.bandwidth_bytes_per_s", 0)),
-      l2_(tree.number_or("choice.l2_bytes", 0)) {
+      l2_(tree.number_or("choice.l2_bytes", 0)),
+      sms_(tree.number_or("choice.sm_count", 0)) {
   if (tree.has("choice.fixed_batched")) {
     fixed_batched_ = tree.word("choice.fixed_batched");
     fixed_single_ = tree.word("choice.fixed_single");
     return;
   }
   weights_ = tree.numbers("choice.weights");
+  guard_ = std::max(1.0, tree.number("choice.guard"));
   splits_ = tree.numbers("choice.splits");
   if (splits_.size() > 1) {
     split_ = tree.numbers("choice.split_weights");
@@ -78,30 +93,33 @@ SimtChoice::SimtChoice(const arch::ParameterTree& tree)
          "split weights must be four and four");
 }
 
-double SimtChoice::score(const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
-                         const SimtMachine& machine) const {
-  SimtTime t = law.time(kernel, p, split, machine);
-  const bool apart = law.reduces_apart(p, split);
-  const double seconds = launch_ + t.total + (apart ? law.reduce_time(p, split, machine) : 0);
-  const double x = t.ctas / machine.sms;
+/// Natural logarithms that the scores of all candidates share.
+struct SimtChoice::Logs {
+  explicit Logs(const SimtProblem& p) : m(std::log(p.m)), n(std::log(p.n)), k(std::log(p.k)), b(std::log(p.b)) {}
+  double m, n, k, b;
+};
+
+double SimtChoice::score(const SimtKernel& kernel, const SimtProblem& p, double split, bool apart, double seconds,
+                         double ctas, double sms, const Logs& logs) const {
+  // Single precision serves a score; it is what makes the choice cheap.
+  const auto ln = [](double x) { return static_cast<double>(std::log(static_cast<float>(x))); };
+  const double x = ctas / sms;
   const double in_turn = std::ceil(x);
   const double resident = x / kernel.ctas_per_sm;
   const double waves = std::ceil(resident);
-  const double covered =
-      std::ceil(p.n / kernel.tile_n) * kernel.tile_n * std::ceil(p.m / kernel.tile_m) * kernel.tile_m;
+  const double covered = ctas / (split * p.b) * kernel.tile_n * kernel.tile_m;
   const double k_padded = std::ceil(std::ceil(p.k / split) / kernel.k_step) * kernel.k_step;
   const auto& w = weights_;
-  double score = w[0] * std::log(seconds * 1e6) + w[1] * std::log(in_turn) + w[2] * x / in_turn +
-                 w[3] * std::log(p.m * p.n / covered) + w[4] * std::log(k_padded) + w[5] * std::log(waves) +
-                 w[6] * resident / waves + w[7] * std::min(x, 1.0) + w[8] * std::min(x, 4.0);
-  score += kernel.bias[0] + kernel.bias[1] * std::log(p.k) + kernel.bias[2] * std::log(p.m) +
-           kernel.bias[3] * std::log(p.n) + kernel.bias[4] * std::log(p.b);
+  double score = w[0] * ln(seconds * 1e6) + w[1] * ln(in_turn) + w[2] * x / in_turn + w[3] * ln(p.m * p.n / covered) +
+                 w[4] * ln(k_padded) + w[5] * ln(waves) + w[6] * resident / waves + w[7] * std::min(x, 1.0) +
+                 w[8] * std::min(x, 4.0);
+  score += kernel.bias[0] + kernel.bias[1] * logs.k + kernel.bias[2] * logs.m + kernel.bias[3] * logs.n +
+           kernel.bias[4] * logs.b;
   if (split > 1) {
-    const double ln_k = std::log(p.k);
-    const double ln_mn = std::log(p.m * p.n);
-    const double ln_split = std::log(split);
-    score += split_[0] + split_shape_[1] * ln_k + split_shape_[3] * ln_mn +
-             ln_split * (split_[1] + split_shape_[0] * ln_k + split_shape_[2] * ln_mn);
+    const double ln_mn = logs.m + logs.n;
+    const double ln_split = ln(split);
+    score += split_[0] + split_shape_[1] * logs.k + split_shape_[3] * ln_mn +
+             ln_split * (split_[1] + split_shape_[0] * logs.k + split_shape_[2] * ln_mn);
     if (!apart) score += split_[2] + split_[3] * ln_split;
   }
   return score;
@@ -116,22 +134,35 @@ kernel::GemmTile SimtChoice::operator()(const SimtLaw& law, const kernel::GemmPr
   machine.boost_ratio = 1;
   machine.bandwidth = bandwidth_;
   machine.l2 = l2_;
+  SimtMachine reference = machine;
+  reference.sms = sms_;
+  struct Candidate {
+    const SimtKernel* kernel;
+    double split, seconds, score;
+  };
   const SimtProblem p(problem);
-  const SimtKernel* best = &law.kernels().front();
-  double best_split = 1;
-  double best_score = -std::numeric_limits<double>::infinity();
+  const SimtTraffic traffic = law.compulsory(p, machine);
+  const Logs logs(p);
+  std::vector<Candidate> candidates;
+  candidates.reserve(law.kernels().size() * splits_.size());
+  double fastest = std::numeric_limits<double>::infinity();
   for (const SimtKernel& kernel : law.kernels()) {
     for (const double split : splits_) {
       if (split > 1 && p.k / split < 16) continue;
-      const double s = score(law, kernel, p, split, machine);
-      if (s > best_score) {
-        best_score = s;
-        best = &kernel;
-        best_split = split;
-      }
+      const bool apart = law.reduces_apart(p, split);
+      const double extra = launch_ + (apart ? law.reduce_time(p, split, reference) : 0);
+      const SimtTime t = law.time(kernel, p, traffic, split, reference);
+      const double points = score(kernel, p, split, apart, extra + t.total, t.ctas, sms_, logs);
+      const double here = machine.sms == sms_ ? t.total : law.time(kernel, p, traffic, split, machine).total;
+      fastest = std::min(fastest, extra + here);
+      candidates.push_back({&kernel, split, extra + here, points});
     }
   }
-  return to_tile(*best, best_split);
+  const Candidate* best = nullptr;
+  for (const Candidate& c : candidates) {
+    if (c.seconds <= guard_ * fastest && (best == nullptr || c.score > best->score)) best = &c;
+  }
+  return to_tile(*best->kernel, best->split);
 }
 
 GemmChoice::GemmChoice(const arch::ResolvedGpu& gpu)
@@ -141,43 +172,40 @@ GemmChoice::GemmChoice(const arch::ResolvedGpu& gpu)
       batched_(gpu.calibration.at("gemm_simt.bmm")),
       tensor_(gpu) {}
 
-/// Utility of each tile and split, as fitted; the highest is taken. See README.md for its terms.
+/// Utility of each tile and split, as fitted; the highest is taken. README.md names its terms.
 kernel::GemmTile GemmChoice::tensor_tile(const kernel::GemmProblem& problem) const {
   const TensorLaw& law = tensor_.law(problem.math);
-  const TensorMachine machine = tensor_.reference(problem.math);
+  const TensorMachine reference = tensor_.reference(problem.math);
+  TensorMachine machine = reference;
+  machine.sms = static_cast<double>(gpu_.sm.count);
   const TensorProblem p(problem);
-  const auto& c = law.choice();
-  const TensorTile* best = nullptr;
-  double best_split = 1;
-  double best_utility = -std::numeric_limits<double>::infinity();
+  struct Candidate {
+    const TensorTile* tile;
+    double split, seconds, utility;
+  };
+  std::vector<Candidate> candidates;
+  candidates.reserve(law.tiles().size() * kTensorSplits.size());
+  double fastest = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < law.tiles().size(); ++i) {
     const TensorTile& tile = law.tiles()[i];
-    const bool too_large =
-        (tile.tile_m >= 32 && p.m <= tile.tile_m / 4.0) || (tile.tile_n >= 64 && p.n <= tile.tile_n / 4.0);
-    if (too_large) continue;
-    const double covered = std::ceil(p.m / tile.tile_m) * tile.tile_m * std::ceil(p.n / tile.tile_n) * tile.tile_n;
-    const double ctas = covered / tile.tile_m / tile.tile_n * p.b;
-    const double slots = machine.sms * tile.ctas_per_sm;
-    const double ln_padding = std::log(covered / (p.m * p.n));
-    const double ln_area = std::log(static_cast<double>(tile.tile_m) * tile.tile_n);
+    if ((tile.tile_m >= 32 && p.m <= tile.tile_m / 4.0) || (tile.tile_n >= 64 && p.n <= tile.tile_n / 4.0)) continue;
+    const double tiles = std::ceil(p.m / tile.tile_m) * std::ceil(p.n / tile.tile_n) * p.b;
+    const double slots = reference.sms * tile.ctas_per_sm;
     for (const double split : kTensorSplits) {
-      if (split > 1 && (p.k / split < 2 * tile.k_step * p.step_scale || ctas * split > 6 * slots)) break;
-      if (split > 1 && ctas * split > 1.01 * slots && p.k / split < 2048) continue;
-      const TensorTime t = law.time(tile, p, split, machine);
-      const double v = ctas * split / slots;
-      double u = c[0] * std::log(t.whole) + c[1] * std::log(t.smooth) + law.bias()[i] +
-                 c[4] * std::log(v / std::ceil(v)) + c[5] * ln_padding + c[6] * ln_area * std::min(1.0, v) +
-                 c[7] * std::log(std::min(1.0, ctas * split / machine.sms));
-      if (split > 1) u += c[2] + c[3] * std::log(split);
-      if (u > best_utility) {
-        best_utility = u;
-        best = &tile;
-        best_split = split;
-      }
+      if (split > 1 && (p.k / split < 2 * tile.k_step * p.step_scale || tiles * split > 6 * slots)) break;
+      if (split > 1 && tiles * split > 1.01 * slots && p.k / split < 2048) continue;
+      const TensorTime t = law.time(tile, p, split, reference);
+      const double here = machine.sms == reference.sms ? t.whole : law.time(tile, p, split, machine).whole;
+      fastest = std::min(fastest, here);
+      candidates.push_back({&tile, split, here, utility(law, i, p, split, t, tiles * split, reference.sms)});
     }
   }
-  if (best == nullptr) best = &law.tiles().back();
-  return to_tile(*best, best_split, p.step_scale);
+  const Candidate* best = nullptr;
+  for (const Candidate& c : candidates) {
+    if (c.seconds <= law.guard() * fastest && (best == nullptr || c.utility > best->utility)) best = &c;
+  }
+  return best != nullptr ? to_tile(*best->tile, best->split, p.step_scale)
+                         : to_tile(law.tiles().back(), 1, p.step_scale);
 }
 
 kernel::GemmTile GemmChoice::operator()(const kernel::GemmProblem& problem) const {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Which matrix kernel the library takes for a problem, and in how many parts it splits k.
-// The library follows a fixed score, tuned on its flagship boards; it does not know the memory, the clock or the power
-// limit of the board at hand. So the score sees this GPU's SMs and lanes, and the reference board's memory and clock: a
-// what-if on bandwidth or clock keeps the kernel, and more bandwidth is never slower.
+// The library follows a fixed score, tuned on its boards; it does not know their memory, clock or power limit. So the
+// score sees the reference board of the calibration, and a what-if on bandwidth, clock or SMs keeps the kernel: more of
+// them is not slower. Only a kernel that this GPU's SMs would make slower than the fastest by more than the guard is
+// passed over.
 #pragma once
 
 #include <vector>
@@ -21,15 +22,17 @@ class SimtChoice {
   kernel::GemmTile operator()(const SimtLaw& law, const kernel::GemmProblem& problem, SimtMachine machine) const;
 
  private:
-  double score(const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& problem, double split,
-               const SimtMachine& machine) const;
+  struct Logs;
+  double score(const SimtKernel& kernel, const SimtProblem& problem, double split, bool apart, double seconds,
+               double ctas, double sms, const Logs& logs) const;
 
   std::vector<double> weights_;      ///< w1..w9; empty: no score, fixed kernels.
   std::vector<double> split_;        ///< s1..s4
   std::vector<double> split_shape_;  ///< q1..q4
   std::vector<double> splits_;
   std::string fixed_batched_, fixed_single_;
-  double launch_ = 0, clock_ = 0, bandwidth_ = 0, l2_ = 0;
+  double launch_ = 0, clock_ = 0, bandwidth_ = 0, l2_ = 0, sms_ = 0;
+  double guard_ = 0;  ///< Kernels slower than the fastest by more than this factor are never taken.
 };
 
 class GemmChoice {

@@ -90,37 +90,42 @@ double SimtLaw::reduce_time(const SimtProblem& p, double split, const SimtMachin
   return reduce_ + (split + 1) * p.c_bytes / (2 * machine.bandwidth);
 }
 
-/// Bytes from device memory: compulsory ones that miss a warm L2, panels read again by later waves, sharing lost when
-/// the CTAs of a long k loop drift apart, partial sums added in place.
-double SimtLaw::traffic(const SimtKernel& kernel, const SimtProblem& p, double split, const SimtMachine& machine,
-                        double ctas, double k_padded) const {
-  const double cache = l2_share_ * machine.l2;
-  const double all_miss = miss(cache, p.a_bytes + p.b_bytes + p.c_bytes);
-  const double rows_apart = row_fetch_ *
-                            (row_exponent_ != 0 ? std::pow(std::clamp(p.k, 32.0, 1024.0) / 128, row_exponent_) : 1) *
-                            (std::fmod(p.k, 8) != 0 ? row_unaligned_ : 1);
+SimtTraffic SimtLaw::compulsory(const SimtProblem& p, const SimtMachine& machine) const {
+  SimtTraffic out;
+  out.cache = l2_share_ * machine.l2;
+  out.all_miss = miss(out.cache, p.a_bytes + p.b_bytes + p.c_bytes);
+  double rows_apart = row_fetch_ * (std::fmod(p.k, 8) != 0 ? row_unaligned_ : 1);
+  if (row_exponent_ != 0) rows_apart *= std::pow(std::clamp(p.k, 32.0, 1024.0) / 128, row_exponent_);
   const double a_factor = p.a_along_k ? rows_apart : 1;
   const double b_factor = p.b_along_k ? rows_apart : 1;
   const double c_factor = store_ * (std::fmod(p.n, 8) != 0 ? store_unaligned_ : 1);
-  double bytes = (a_factor * p.a_bytes + b_factor * p.b_bytes + c_factor * p.c_bytes) * all_miss;
+  out.compulsory = (a_factor * p.a_bytes + b_factor * p.b_bytes + c_factor * p.c_bytes) * out.all_miss;
+  return out;
+}
 
+/// Bytes from device memory: compulsory ones that miss a warm L2, panels read again by later waves, sharing lost when
+/// the CTAs of a long k loop drift apart, partial sums added in place.
+double SimtLaw::traffic(const SimtKernel& kernel, const SimtProblem& p, const SimtTraffic& shared, double split,
+                        const SimtMachine& machine, double ctas, double k_padded) const {
+  double bytes = shared.compulsory;
   const double across = std::ceil(p.n / kernel.tile_n);
   const double down = std::ceil(p.m / kernel.tile_m);
   const double at_once = machine.sms * kernel.ctas_per_sm;
   const double rows = std::clamp(std::floor(at_once / across), 1.0, down);
   const double passes_b = std::ceil(down / rows);
   const double passes_a = std::max(1.0, std::ceil(across / at_once));
-  bytes += reread_ * (p.b_bytes * (passes_b - 1) * miss(cache, p.b_bytes / p.b / split) +
-                      p.a_bytes * (passes_a - 1) * miss(cache, p.a_bytes / p.b / split));
-  if (p.linear && drift_ > 0) {
-    bytes += ctas * (kernel.tile_m * p.a_element + kernel.tile_n * p.b_element) * (p.k / split) * all_miss *
+  bytes += reread_ * (p.b_bytes * (passes_b - 1) * miss(shared.cache, p.b_bytes / (p.b * split)) +
+                      p.a_bytes * (passes_a - 1) * miss(shared.cache, p.a_bytes / (p.b * split)));
+  if (p.linear) {
+    bytes += ctas * (kernel.tile_m * p.a_element + kernel.tile_n * p.b_element) * (p.k / split) * shared.all_miss *
              std::min(1.0, drift_ * k_padded / 4096);
   }
   if (split > 1 && !reduces_apart(p, split)) bytes += 2 * p.c_bytes * (split - 1);
   return bytes;
 }
 
-SimtTime SimtLaw::time(const SimtKernel& kernel, const SimtProblem& p, double split, const SimtMachine& machine) const {
+SimtTime SimtLaw::time(const SimtKernel& kernel, const SimtProblem& p, const SimtTraffic& shared, double split,
+                       const SimtMachine& machine) const {
   SimtTime out;
   out.ctas = std::ceil(p.n / kernel.tile_n) * std::ceil(p.m / kernel.tile_m) * split * p.b;
   const double k_padded = std::ceil(std::ceil(p.k / split) / kernel.k_step) * kernel.k_step;
@@ -138,7 +143,7 @@ SimtTime SimtLaw::time(const SimtKernel& kernel, const SimtProblem& p, double sp
   }
   out.main_loop = cycles / clock;
   out.fma = std::min(out.main_loop, in_turn * kernel.tile_m * kernel.tile_n / machine.lanes * k_padded / clock);
-  out.dram_bytes = traffic(kernel, p, split, machine, out.ctas, k_padded);
+  out.dram_bytes = traffic(kernel, p, shared, split, machine, out.ctas, k_padded);
   out.total = smooth_max2(out.main_loop, out.dram_bytes / machine.bandwidth, overlap_);
   if (split > 1 && !reduces_apart(p, split)) out.total = smooth_max2(out.total, split * serial_, 6);
   return out;
@@ -166,7 +171,7 @@ kernel::KernelCost SimtModel::cost(const kernel::Launch& launch, const kernel::G
   const SimtProblem problem(kernel.problem);
   const SimtMachine machine = this->machine(launch.math, law);
   const double split = positive(kernel.tile.split_k);
-  const SimtTime t = law.time(simt, problem, split, machine);
+  const SimtTime t = law.time(simt, problem, law.compulsory(problem, machine), split, machine);
 
   kernel::KernelCost out;
   out.time = {t.total};

@@ -47,6 +47,13 @@ struct SimtProblem {
   bool linear;
 };
 
+/// What all candidates for one problem on one machine share.
+struct SimtTraffic {
+  double cache = 0;       ///< Bytes of L2 that keep operands.
+  double all_miss = 0;    ///< Share of the compulsory bytes that a warm L2 misses.
+  double compulsory = 0;  ///< Bytes: operands and output once, partial sectors included.
+};
+
 struct SimtTime {
   double total = 0;      ///< Seconds of the product alone, without a separate reduction.
   double main_loop = 0;  ///< Seconds on the SM: issue, prologues, unfilled pipes.
@@ -60,7 +67,9 @@ class SimtLaw {
  public:
   explicit SimtLaw(const arch::ParameterTree& tree);
 
-  SimtTime time(const SimtKernel& kernel, const SimtProblem& problem, double split, const SimtMachine& machine) const;
+  SimtTraffic compulsory(const SimtProblem& problem, const SimtMachine& machine) const;
+  SimtTime time(const SimtKernel& kernel, const SimtProblem& problem, const SimtTraffic& traffic, double split,
+                const SimtMachine& machine) const;
   /// True where partial sums fit the workspace and a second kernel adds them; else splits add up in place, one after
   /// another.
   bool reduces_apart(const SimtProblem& problem, double split) const;
@@ -72,8 +81,8 @@ class SimtLaw {
   double clock_share() const { return clock_share_; }
 
  private:
-  double traffic(const SimtKernel& kernel, const SimtProblem& problem, double split, const SimtMachine& machine,
-                 double ctas, double k_padded) const;
+  double traffic(const SimtKernel& kernel, const SimtProblem& problem, const SimtTraffic& shared, double split,
+                 const SimtMachine& machine, double ctas, double k_padded) const;
 
   std::vector<SimtKernel> kernels_;
   double clock_share_, ramp_, l2_share_, overlap_, reread_, drift_, reduce_, serial_, evening_;

@@ -19,8 +19,8 @@ double norm4(double a, double b) {
   return std::sqrt(std::sqrt(fourth(a) + fourth(b)));
 }
 
-/// The part of a tile whose operands are read from shared memory at once. Before Hopper a warp's: the CTA tile halved along its
-/// longer side until every warp has one. On Hopper a warp group multiplies 64 rows by the whole width.
+/// The part of a tile whose operands are read from shared memory at once. Before Hopper a warp's: the CTA tile halved
+/// along its longer side until every warp has one. On Hopper a warp group multiplies 64 rows by the whole width.
 void split_over_warps(TensorTile& tile, bool warp_groups) {
   tile.warp_m = warp_groups ? std::min(tile.tile_m, 64) : tile.tile_m;
   tile.warp_n = tile.tile_n;
@@ -90,7 +90,8 @@ TensorLaw::TensorLaw(const arch::ParameterTree& law, const arch::ParameterTree& 
       power_tau_(law.number("power_tau_s")),
       power_dram_(law.number("power_dram")),
       fraction_(law.number("wave_fraction")),
-      copies_(law.number("operand_copies")) {
+      copies_(law.number("operand_copies")),
+      guard_(std::max(1.0, law.number("guard"))) {
   const bool warp_groups = tiles.number_or("warp_groups", 0) > 0;
   for (const auto& t : tiles.elements("tiles")) tiles_.push_back(read_tile(t, warp_groups));
   ensure(!tiles_.empty() && choice_.size() == 8, "a tensor-core calibration lists no tile or not eight choice weights");
@@ -242,6 +243,7 @@ TensorModel::TensorModel(const arch::ResolvedGpu& gpu) : gpu_(gpu.spec) {
   const auto tree = gpu.calibration.at("gemm_tensor");
   laws_.emplace_back(tree.at("two_byte"), tree);
   if (tree.has("one_byte")) laws_.emplace_back(tree.at("one_byte"), tree);
+  reference_sms_ = tree.number("choice_sm_count");
   reference_clock_ = tree.number("reference.clock_hz");
   reference_bandwidth_ = tree.number("reference.bandwidth_bytes_per_s");
   reference_l2_ = tree.number("reference.l2_bytes");
@@ -257,7 +259,7 @@ const TensorLaw& TensorModel::law(DataType math) const {
 
 TensorMachine TensorModel::reference(DataType math) const {
   TensorMachine out;
-  out.sms = positive(gpu_.sm.count);
+  out.sms = reference_sms_;
   out.rate = gpu_.sm.tensor[math];
   out.clock = reference_clock_;
   out.bandwidth = reference_bandwidth_;

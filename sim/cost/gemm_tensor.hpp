@@ -66,6 +66,7 @@ class TensorLaw {
   const std::vector<double>& bias() const { return bias_; }
   const std::vector<double>& choice() const { return choice_; }  ///< c0..c7
   const TensorTile& tile(std::string_view name) const;           ///< The first one when the name is unknown.
+  double guard() const { return guard_; }                        ///< Slowest choice over the fastest.
   double bandwidth_share() const { return bandwidth_share_; }
 
  private:
@@ -79,7 +80,7 @@ class TensorLaw {
   double floor_, gap_, issue_, warps_, l2_rate_, l2_cap_, latency_, barrier_, prologue_, fill_, store_, store_cap_,
       exposed_;
   double bandwidth_share_, ramp_, l2_share_, shared_share_, reduce_, reduce_rate_, power_activity_, power_exponent_,
-      power_tau_, power_dram_, fraction_, copies_;
+      power_tau_, power_dram_, fraction_, copies_, guard_;
 };
 
 /// The laws of one GPU.
@@ -90,13 +91,13 @@ class TensorModel {
   kernel::KernelCost reduce_cost(const kernel::GemmKernel& kernel) const;
   const TensorLaw& law(DataType math) const;
   TensorMachine machine(DataType math) const;
-  /// The board the laws were fitted on, with this GPU's SMs and tensor cores: what the library's rules were tuned to.
+  /// The board the library's rules were tuned on, with this GPU's rate per SM.
   TensorMachine reference(DataType math) const;
 
  private:
   const arch::GpuSpec& gpu_;
   std::vector<TensorLaw> laws_;  ///< Two-byte and wider operands first, then one byte where it was fitted.
-  double reference_clock_, reference_bandwidth_, reference_l2_, reference_l2_rate_, reference_power_;
+  double reference_sms_, reference_clock_, reference_bandwidth_, reference_l2_, reference_l2_rate_, reference_power_;
 };
 
 }  // namespace voltaic::cost
