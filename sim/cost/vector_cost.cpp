@@ -26,8 +26,8 @@ struct View {
   const VectorKernel& kernel;
   const arch::GpuSpec& gpu;
   const VectorLaw& law;
-  double slow;          ///< Clock slow-down of SMs and L2.
-  double resident;      ///< CTAs one SM holds by its threads; row laws were fitted with this count.
+  double slow;      ///< Clock slow-down of SMs and L2.
+  double resident;  ///< CTAs one SM holds by its threads; row laws were fitted with this count.
   double active_sms;
 };
 
@@ -90,7 +90,8 @@ MemoryTime memory_time(const View& v) {
   t.dram *= penalty(v);
   // Few CTAs reach few of the L2 ports.
   const double all = static_cast<double>(std::max<std::int64_t>(v.gpu.sm.count, 1));
-  if (v.active_sms < all) t.l2 = std::max(t.l2, (Bytes{t.l2_bytes} / l2).value * all / v.active_sms * v.slow - t.dram);
+  const double spread = (Bytes{t.l2_bytes} / l2).value * all / v.active_sms * v.slow / std::max(1.0, v.law.efficiency);
+  if (v.active_sms < all) t.l2 = std::max(t.l2, spread - t.dram);
   return t;
 }
 
@@ -122,7 +123,8 @@ double latency_time(const View& v) {
     // Loaded latency is about twice the idle one; an index is fetched from L2 first.
     const double latency = 2 * v.gpu.dram.idle_latency.value + v.gpu.l2.latency.value / clock;
     const double ctas = std::min(v.launch.ctas(), v.resident * static_cast<double>(v.gpu.sm.count));
-    const double in_flight = std::max(1.0, ctas) * v.launch.cta.threads * v.law.elements_in_flight * v.kernel.element_bytes;
+    const double in_flight =
+        std::max(1.0, ctas) * v.launch.cta.threads * v.law.elements_in_flight * v.kernel.element_bytes;
     t = std::max(t, v.launch.work.read.value / in_flight * latency);
   }
   return t;

@@ -30,7 +30,8 @@ bool keeps_order(const Node& view) {
   return !perm.empty() && std::is_sorted(perm.begin(), perm.end());
 }
 
-/// Walks up the views of `id`. A cut along the first dim stays packed; any other cut, an expansion or a permutation does not.
+/// Walks up the views of `id`. A cut along the first dim stays packed; any other cut, an expansion or a permutation
+/// does not.
 Layout layout_of(const OpGraph& graph, graph::TensorId id) {
   const graph::Tensor* tensor = &graph.tensor(id);
   Layout layout;
@@ -94,11 +95,10 @@ void pad(const OpGraph& graph, const Node& node, Lowered& out) {
   const graph::Tensor& y = graph.tensor(node.outputs.front());
   const double element = bytes_per_element(x.dtype);
   vector::push(out.launches, vector::fill(y.bytes(), element));
-  vector::push(out.launches,
-               strided_copy("elementwise_kernel<128, 4>",
-                            Pass{static_cast<double>(x.elements()), vector::stored_bytes(graph, node.inputs.front()),
-                                 x.bytes(), 1, element},
-                            x.shape.empty() ? 1 : x.shape.back()));
+  vector::push(out.launches, strided_copy("elementwise_kernel<128, 4>",
+                                          Pass{static_cast<double>(x.elements()),
+                                               vector::stored_bytes(graph, node.inputs.front()), x.bytes(), 1, element},
+                                          x.shape.empty() ? 1 : x.shape.back()));
   out.host_calls = 2;
 }
 
@@ -116,9 +116,7 @@ Lowered lower_data_movement(const graph::OpGraph& graph, const graph::Node& node
   switch (node.op) {
     case OpType::fill: vector::push(out.launches, vector::fill(pass.written, pass.element_bytes)); break;
     case OpType::pad: pad(graph, node, out); break;
-    case OpType::concat:
-      vector::push(out.launches, strided_copy("CatArrayBatchedCopy", pass, 64));
-      break;
+    case OpType::concat: vector::push(out.launches, strided_copy("CatArrayBatchedCopy", pass, 64)); break;
     default: {
       const Layout layout = layout_of(graph, node.inputs.front());
       if (layout.packed && node.op == OpType::contiguous) {

@@ -22,7 +22,8 @@ double bytes_of(const OpGraph& graph, graph::TensorId id) {
 Launch lookup(std::string name, const Pass& pass, const Target& target, int ctas_per_sm) {
   Launch launch = vector::elementwise("", pass, VectorKind::embedding);
   launch.name = std::move(name);
-  launch.grid[0] = std::min<std::int64_t>(launch.grid[0] * 4, std::max<std::int64_t>(target.gpu.sm.count, 1) * ctas_per_sm);
+  launch.grid[0] =
+      std::min<std::int64_t>(launch.grid[0] * 4, std::max<std::int64_t>(target.gpu.sm.count, 1) * ctas_per_sm);
   launch.work.other_flop = 0;
   return launch;
 }
@@ -47,9 +48,9 @@ void embedding_backward(const OpGraph& graph, const Node& node, Lowered& out) {
   constexpr double kSortAbove = 3072;  // ATen: more indices than this are sorted.
   if (ids > kSortAbove) {
     const Pass keys{ids, 16 * ids, 16 * ids, 2, 8};
-    for (const auto* name : {"DeviceRadixSortHistogramKernel", "DeviceRadixSortExclusiveSumKernel",
-                             "DeviceRadixSortOnesweepKernel", "DeviceRadixSortOnesweepKernel", "krn_partials_per_segment",
-                             "DeviceScanKernel"}) {
+    for (const auto* name :
+         {"DeviceRadixSortHistogramKernel", "DeviceRadixSortExclusiveSumKernel", "DeviceRadixSortOnesweepKernel",
+          "DeviceRadixSortOnesweepKernel", "krn_partials_per_segment", "DeviceScanKernel"}) {
       Launch launch = vector::elementwise("", keys);
       launch.name = name;
       launch.library = "CUB";
@@ -69,7 +70,8 @@ void moe_dispatch(const OpGraph& graph, const Node& node, const Target& target, 
   const graph::Tensor& index = graph.tensor(node.inputs.size() > 1 ? node.inputs[1] : node.inputs[0]);
   const double choices = static_cast<double>(index.elements());
   vector::push(out.launches, vector::elementwise("add", Pass{choices, 8 * choices, 8 * choices, 1, 8}));
-  vector::push(out.launches, lookup("index_elementwise_kernel<128, 4>", copy_pass(graph, slots, 8 * choices), target, 16));
+  vector::push(out.launches,
+               lookup("index_elementwise_kernel<128, 4>", copy_pass(graph, slots, 8 * choices), target, 16));
   out.host_calls = 2;
 }
 
@@ -109,13 +111,14 @@ Lowered lower_embedding(const graph::OpGraph& graph, const graph::Node& node, co
   const graph::Tensor& result = graph.tensor(node.outputs.front());
   switch (node.op) {
     case OpType::embedding:
-      vector::push(out.launches, lookup("indexSelectLargeIndex", copy_pass(graph, result, bytes_of(graph, node.inputs[0])),
-                                        target, 8));
+      vector::push(out.launches, lookup("indexSelectLargeIndex",
+                                        copy_pass(graph, result, bytes_of(graph, node.inputs[0])), target, 8));
       break;
     case OpType::embedding_backward: embedding_backward(graph, node, out); break;
     case OpType::gather: {
       const double index = node.inputs.size() > 1 ? bytes_of(graph, node.inputs[1]) : 0;
-      vector::push(out.launches, lookup("index_elementwise_kernel<128, 4>", copy_pass(graph, result, index), target, 16));
+      vector::push(out.launches,
+                   lookup("index_elementwise_kernel<128, 4>", copy_pass(graph, result, index), target, 16));
       break;
     }
     case OpType::scatter_add: scatter_add(graph, node, out); break;

@@ -48,8 +48,9 @@ void layer_norm(const OpGraph& graph, const Node& node, Lowered& out) {
   const double written = graph.tensor(node.outputs.front()).bytes();
   const Pass pass{norm.n, norm.bytes, written, 1, norm.element};
   if (norm.cols % 4 != 0) {
-    vector::push(out.launches, vector::rowwise("RowwiseMomentsCUDAKernel", VectorKind::reduction, norm.rows, norm.cols,
-                                               512, Pass{norm.n, norm.bytes, 8.0 * static_cast<double>(norm.rows), 1, norm.element}));
+    vector::push(out.launches,
+                 vector::rowwise("RowwiseMomentsCUDAKernel", VectorKind::reduction, norm.rows, norm.cols, 512,
+                                 Pass{norm.n, norm.bytes, 8.0 * static_cast<double>(norm.rows), 1, norm.element}));
     vector::push(out.launches, vector::rowwise("LayerNormForwardCUDAKernel", VectorKind::elementwise_broadcast,
                                                norm.rows, norm.cols, 256, pass));
     return;
@@ -78,9 +79,9 @@ void param_grad(const OpGraph& graph, const Node& node, Lowered& out) {
   const Norm norm = norm_of(graph, node, graph.tensor(node.inputs.front()));
   double written = 0;
   for (const auto id : node.outputs) written += graph.tensor(id).bytes();
-  Launch launch = vector::rowwise("GammaBetaBackwardCUDAKernel_32x32", VectorKind::norm_param_grad, norm.rows,
-                                  norm.cols, 1024,
-                                  Pass{norm.n, norm.bytes + other_inputs(graph, node), written, 2, norm.element});
+  Launch launch =
+      vector::rowwise("GammaBetaBackwardCUDAKernel_32x32", VectorKind::norm_param_grad, norm.rows, norm.cols, 1024,
+                      Pass{norm.n, norm.bytes + other_inputs(graph, node), written, 2, norm.element});
   launch.grid[0] = (norm.cols + 31) / 32;
   if (norm.rows == 0) launch.grid[0] = 0;
   std::get<VectorKernel>(launch.detail).backward = true;
@@ -103,9 +104,10 @@ void rms_norm_eager(const OpGraph& graph, const Node& node, Lowered& out) {
                                                  VectorKind::elementwise_broadcast));
   if (half) vector::push(out.launches, vector::elementwise("cast", Pass{norm.n, wide, norm.bytes, 1, 4}));
   if (node.inputs.size() > 1) {
-    vector::push(out.launches,
-                 vector::elementwise("mul", Pass{norm.n, norm.bytes + other_inputs(graph, node), norm.bytes, 2, norm.element},
-                                     VectorKind::elementwise_broadcast));
+    vector::push(
+        out.launches,
+        vector::elementwise("mul", Pass{norm.n, norm.bytes + other_inputs(graph, node), norm.bytes, 2, norm.element},
+                            VectorKind::elementwise_broadcast));
   }
   out.host = HostClass::pointwise;
   out.host_calls = static_cast<double>(out.launches.size());
@@ -152,9 +154,9 @@ void batch_norm_backward(const OpGraph& graph, const Node& node, Lowered& out) {
   const std::int64_t channels = dy.shape.size() > 1 ? dy.shape[1] : 1;
   double written = 0;
   for (const auto id : node.outputs) written += graph.tensor(id).bytes();
-  Launch launch = vector::rowwise("bn_bw_1C11_kernel_new", VectorKind::batch_norm, channels,
-                                  channels > 0 ? dy.elements() / channels : 0, 512,
-                                  Pass{n, dy.bytes() + other_inputs(graph, node), written, 2, bytes_per_element(dy.dtype)});
+  Launch launch = vector::rowwise(
+      "bn_bw_1C11_kernel_new", VectorKind::batch_norm, channels, channels > 0 ? dy.elements() / channels : 0, 512,
+      Pass{n, dy.bytes() + other_inputs(graph, node), written, 2, bytes_per_element(dy.dtype)});
   launch.library = "cuDNN";
   launch.work.other_flop = 8 * n;
   set_reread(launch, 2 * dy.bytes());
@@ -171,8 +173,9 @@ void group_norm(const OpGraph& graph, const Node& node, Lowered& out) {
   const double element = bytes_per_element(x.dtype);
   const double channels = static_cast<double>(batch) * (x.shape.size() > 1 ? static_cast<double>(x.shape[1]) : 1);
   if (rows <= 0 || n <= 0) return;
-  vector::push(out.launches, vector::rowwise("RowwiseMomentsCUDAKernel", VectorKind::reduction, rows,
-                                             x.elements() / rows, 512, Pass{n, x.bytes(), 8.0 * static_cast<double>(rows), 1, element}));
+  vector::push(out.launches,
+               vector::rowwise("RowwiseMomentsCUDAKernel", VectorKind::reduction, rows, x.elements() / rows, 512,
+                               Pass{n, x.bytes(), 8.0 * static_cast<double>(rows), 1, element}));
   vector::push(out.launches, vector::elementwise("mul", Pass{channels, 8 * channels, 8 * channels, 2, 4}));
   vector::push(out.launches, vector::elementwise("mul", Pass{n, x.bytes() + 8 * channels, x.bytes(), 2, element},
                                                  VectorKind::elementwise_broadcast));

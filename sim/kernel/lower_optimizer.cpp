@@ -23,7 +23,7 @@ constexpr std::array<StepTraffic, 5> kSteps{{
     {"momentum", 3, 2, 1},  // and velocity
     {"adam", 4, 3, 1},      // and both moments, fused
     {"adamw", 4, 3, 1},
-    {"lamb", 7, 4, 2},      // moments and update first, then norms applied
+    {"lamb", 7, 4, 2},  // moments and update first, then norms applied
 }};
 
 const StepTraffic& traffic_of(std::string_view optimizer) {
@@ -76,9 +76,7 @@ Lowered lower_optimizer(const graph::OpGraph& graph, const graph::Node& node, co
       break;
     }
     case OpType::zero_grad: vector::push(out.launches, vector::fill(bytes, element)); break;
-    default:
-      vector::push(out.launches, multi_tensor("multi_tensor_apply_kernel<unscale>", n, bytes, bytes, 1));
-      break;
+    default: vector::push(out.launches, multi_tensor("multi_tensor_apply_kernel<unscale>", n, bytes, bytes, 1)); break;
   }
   return out;
 }

@@ -78,7 +78,8 @@ std::int64_t repeat_period(const graph::Shape& operand, const graph::Shape& out)
   return period;
 }
 
-/// Operands smaller than the result are read once per repeat. What passes in between decides whether L2 still holds them.
+/// Operands smaller than the result are read once per repeat. What passes in between decides whether L2 still holds
+/// them.
 void add_broadcast(const OpGraph& graph, const Node& node, Launch& launch) {
   const graph::Tensor& y = graph.tensor(node.outputs.front());
   auto& detail = std::get<VectorKernel>(launch.detail);
@@ -106,8 +107,8 @@ bool broadcasts(const OpGraph& graph, const Node& node) {
 Launch plain(const OpGraph& graph, const Node& node, std::string_view function) {
   const Pass pass = vector::pass_of(graph, node);
   const bool broadcast = broadcasts(graph, node);
-  Launch launch = vector::elementwise(
-      function, pass, broadcast ? VectorKind::elementwise_broadcast : VectorKind::elementwise);
+  Launch launch =
+      vector::elementwise(function, pass, broadcast ? VectorKind::elementwise_broadcast : VectorKind::elementwise);
   launch.work.special = special_calls(node.op) * pass.elements;
   if (broadcast) add_broadcast(graph, node, launch);
   return launch;
@@ -191,10 +192,13 @@ void rope(const OpGraph& graph, const Node& node, const Target& target, Lowered&
     return;
   }
   const double e = pass.element_bytes;
-  vector::push(out.launches, vector::elementwise("neg", Pass{n / 2, x / 2, x / 2, 1, e}, VectorKind::elementwise_broadcast));
+  vector::push(out.launches,
+               vector::elementwise("neg", Pass{n / 2, x / 2, x / 2, 1, e}, VectorKind::elementwise_broadcast));
   vector::push(out.launches, vector::elementwise("", Pass{n, x, x, 2, e}, VectorKind::copy_strided));
-  vector::push(out.launches, vector::elementwise("mul", Pass{n, x + tables / 2, x, 2, e}, VectorKind::elementwise_broadcast));
-  vector::push(out.launches, vector::elementwise("mul", Pass{n, x + tables / 2, x, 2, e}, VectorKind::elementwise_broadcast));
+  vector::push(out.launches,
+               vector::elementwise("mul", Pass{n, x + tables / 2, x, 2, e}, VectorKind::elementwise_broadcast));
+  vector::push(out.launches,
+               vector::elementwise("mul", Pass{n, x + tables / 2, x, 2, e}, VectorKind::elementwise_broadcast));
   vector::push(out.launches, vector::elementwise("add", Pass{n, 2 * x, x, 2, e}));
   out.host_calls = 5;
 }

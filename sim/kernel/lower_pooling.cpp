@@ -61,10 +61,12 @@ Lowered lower_pooling(const graph::OpGraph& graph, const graph::Node& node, cons
     case OpType::pool_backward: {
       const bool maximum = node.attributes.word("of", "max_pool2d") == "max_pool2d";
       // The gradient of a maximum reads positions, not the input.
-      if (maximum) pass.read = x.bytes() + 8 * static_cast<double>(x.elements());
-      else pass.read = x.bytes();
-      vector::push(out.launches, windowed(maximum ? "max_pool_backward_nchw" : "avg_pool2d_backward_out_cuda_frame",
-                                          pass, 4));
+      if (maximum)
+        pass.read = x.bytes() + 8 * static_cast<double>(x.elements());
+      else
+        pass.read = x.bytes();
+      vector::push(out.launches,
+                   windowed(maximum ? "max_pool_backward_nchw" : "avg_pool2d_backward_out_cuda_frame", pass, 4));
       break;
     }
     case OpType::resize_backward:

@@ -33,14 +33,17 @@ Lowered lower_reduction(const graph::OpGraph& graph, const graph::Node& node, co
   for (const auto id : node.outputs) written += graph.tensor(id).bytes();
   const std::int64_t results = graph.tensor(node.outputs.front()).elements();
   if (node.op == OpType::cumsum || node.op == OpType::topk) {
-    const std::int64_t cols = x.shape.empty() ? 1 : x.shape[vector::axis_of(
-        node.op == OpType::topk ? -1 : node.attributes.integer("axis", -1), x.shape.size())];
+    const std::int64_t cols =
+        x.shape.empty() ? 1
+                        : x.shape[vector::axis_of(node.op == OpType::topk ? -1 : node.attributes.integer("axis", -1),
+                                                  x.shape.size())];
     const std::int64_t rows = cols > 0 ? x.elements() / cols : 0;
     if (node.op == OpType::topk) {
       vector::push(out.launches, selection(x, rows, cols, written));
     } else {
       const vector::Pass pass{static_cast<double>(x.elements()), read, written, 1, element};
-      vector::push(out.launches, vector::rowwise("tensor_kernel_scan_innermost_dim", VectorKind::reduction, rows, cols, 512, pass));
+      vector::push(out.launches,
+                   vector::rowwise("tensor_kernel_scan_innermost_dim", VectorKind::reduction, rows, cols, 512, pass));
     }
     return out;
   }

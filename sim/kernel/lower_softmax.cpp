@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Softmax over one axis as ATen launches it: rows of up to 1024 columns in the registers of a warp, longer ones by a CTA.
+// Softmax over one axis as ATen launches it: rows of up to 1024 columns in the registers of a warp, longer ones by a
+// CTA.
 #include <algorithm>
 #include <bit>
 
@@ -27,7 +28,8 @@ Rows rows_of(const graph::Node& node, const graph::Tensor& tensor) {
   return {cols > 0 ? n / cols : 0, cols, axis + 1 == shape.size()};
 }
 
-/// Threads of the block kernel: the largest power of two not above a quarter of the columns, halved once, 32 to 512 [ATEN].
+/// Threads of the block kernel: the largest power of two not above a quarter of the columns, halved once, 32 to 512
+/// [ATEN].
 int block_threads(std::int64_t cols) {
   int threads = 32;
   const std::int64_t limit = std::min<std::int64_t>(cols / 4, 1024) / 2;
@@ -47,8 +49,8 @@ Launch warp_kernel(const Rows& r, const vector::Pass& pass, bool backward) {
 Launch block_kernel(const Rows& r, const vector::Pass& pass, bool backward) {
   std::string name = r.inner ? (backward ? "cunn_SoftMaxBackward<4>" : "cunn_SoftMaxForward<4>")
                              : (backward ? "cunn_SpatialSoftMaxBackward" : "cunn_SpatialSoftMaxForward");
-  Launch launch = vector::rowwise(std::move(name), VectorKind::softmax_block, r.rows, r.cols,
-                                  block_threads(r.cols), pass);
+  Launch launch =
+      vector::rowwise(std::move(name), VectorKind::softmax_block, r.rows, r.cols, block_threads(r.cols), pass);
   // Forward: maximum, sum, result. Backward: sum, result.
   std::get<VectorKernel>(launch.detail).reread_bytes = (backward ? 1 : 2) * pass.read;
   return launch;

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 namespace voltaic::kernel::vector {
 
 namespace {
@@ -103,8 +101,7 @@ Launch elementwise(std::string_view function, const Pass& pass, VectorKind kind)
   return launch;
 }
 
-Launch rowwise(std::string name, VectorKind kind, std::int64_t rows, std::int64_t cols, int threads,
-               const Pass& pass) {
+Launch rowwise(std::string name, VectorKind kind, std::int64_t rows, std::int64_t cols, int threads, const Pass& pass) {
   Launch launch;
   launch.name = std::move(name);
   launch.library = "ATen";

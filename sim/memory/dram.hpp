@@ -11,7 +11,8 @@ BytesPerSecond sustained_bandwidth(const arch::DramSpec& dram);
 
 /// Time for one kernel to stream `traffic` through device memory.
 ///     t = idle_latency + traffic / (stream_efficiency * peak_bandwidth)
-/// Holds for footprints beyond the L2 capacity; below it see mixed_stream_time(). Memory leg of the roofline [Williams09].
+/// Holds for footprints beyond the L2 capacity; below it see mixed_stream_time(). Memory leg of the roofline
+/// [Williams09].
 Seconds dram_stream_time(const arch::DramSpec& dram, Bytes traffic);
 
 }  // namespace voltaic::memory

@@ -12,8 +12,8 @@
 using namespace voltaic;
 using namespace voltaic::literals;
 using kernel::Bound;
-using kernel::VectorKernel;
 using kernel::Launch;
+using kernel::VectorKernel;
 using kernel::VectorKind;
 using kernel::vector::Pass;
 
@@ -110,7 +110,8 @@ TEST_CASE("rows of a norm queue behind the CTAs that fit", "[cost][vector]") {
 TEST_CASE("a second reading of long rows costs bandwidth, of short rows nothing", "[cost][vector]") {
   const auto norm = [](std::int64_t rows, std::int64_t cols, double again) {
     const double n = static_cast<double>(rows) * static_cast<double>(cols);
-    Launch launch = kernel::vector::rowwise("norm", VectorKind::softmax_block, rows, cols, 128, Pass{n, 4 * n, 4 * n, 1, 4});
+    Launch launch =
+        kernel::vector::rowwise("norm", VectorKind::softmax_block, rows, cols, 128, Pass{n, 4 * n, 4 * n, 1, 4});
     std::get<kernel::VectorKernel>(launch.detail).reread_bytes = again * 4 * n;
     return time_of(toy(), launch);
   };
@@ -131,7 +132,8 @@ TEST_CASE("a broadcast operand is read again from DRAM when more than L2 passes 
 }
 
 TEST_CASE("few bytes in flight leave the memory idle", "[cost][vector]") {
-  // Eight CTAs of 128 threads with one element each keep 4096 B in flight; a loaded access takes 2 us: 40 KB need 20 us.
+  // Eight CTAs of 128 threads with one element each keep 4096 B in flight; a loaded access takes 2 us: 40 KB need 20
+  // us.
   Launch launch = kernel::vector::elementwise("", Pass{10000, 40000, 40000, 1, 4}, VectorKind::embedding);
   launch.grid[0] = 8;
   CHECK_THAT(time_of(toy(), launch), WithinRel(40000.0 / 4096 * 2e-6 + 2e-6, 0.01));

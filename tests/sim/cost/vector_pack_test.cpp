@@ -26,12 +26,19 @@ const std::map<std::string, std::string> kGpus{{"V100-PCIE-32GB", "v100-pcie-32g
                                                {"T4", "t4"}};
 
 graph::OpType op_of(const std::string& word) {
-  static const std::map<std::string, graph::OpType> kOps{
-      {"add", graph::OpType::add},         {"mul", graph::OpType::mul},         {"div", graph::OpType::div},
-      {"pow", graph::OpType::pow},         {"addu", graph::OpType::add_scalar}, {"mulu", graph::OpType::mul_scalar},
-      {"divu", graph::OpType::div_scalar}, {"powu", graph::OpType::pow_scalar}, {"relu", graph::OpType::relu},
-      {"gelu", graph::OpType::gelu},       {"tanh", graph::OpType::tanh},       {"softmax", graph::OpType::softmax},
-      {"layernorm", graph::OpType::layer_norm}};
+  static const std::map<std::string, graph::OpType> kOps{{"add", graph::OpType::add},
+                                                         {"mul", graph::OpType::mul},
+                                                         {"div", graph::OpType::div},
+                                                         {"pow", graph::OpType::pow},
+                                                         {"addu", graph::OpType::add_scalar},
+                                                         {"mulu", graph::OpType::mul_scalar},
+                                                         {"divu", graph::OpType::div_scalar},
+                                                         {"powu", graph::OpType::pow_scalar},
+                                                         {"relu", graph::OpType::relu},
+                                                         {"gelu", graph::OpType::gelu},
+                                                         {"tanh", graph::OpType::tanh},
+                                                         {"softmax", graph::OpType::softmax},
+                                                         {"layernorm", graph::OpType::layer_norm}};
   return kOps.at(word);
 }
 
@@ -85,7 +92,8 @@ void check(const std::string& file, const std::map<std::string, double>& limits)
       (test::is_report_row(key) ? errors : fit).add(predicted, table->number(row, "latency_us"));
     }
     INFO(file << " " << board << ": " << errors.values.size() << " report rows, MAPE " << errors.mean_absolute()
-              << ", bias " << errors.bias() << ", p90 " << errors.quantile(0.9) << "; fit side p90 " << fit.quantile(0.9));
+              << ", bias " << errors.bias() << ", p90 " << errors.quantile(0.9) << "; fit side p90 "
+              << fit.quantile(0.9));
     CHECK(errors.mean_absolute() < limit);
   }
 }
@@ -102,5 +110,6 @@ TEST_CASE("softmax kernels meet the measured report rows", "[cost][pack]") {
 }
 
 TEST_CASE("layer-norm kernels meet the measured report rows", "[cost][pack]") {
-  check("layernorm.csv", {{"V100-PCIE-32GB", 0.017}, {"A100-PCIE-40GB", 0.034}, {"A100-PCIE-80GB", 0.02}, {"T4", 0.085}});
+  check("layernorm.csv",
+        {{"V100-PCIE-32GB", 0.017}, {"A100-PCIE-40GB", 0.034}, {"A100-PCIE-80GB", 0.02}, {"T4", 0.085}});
 }

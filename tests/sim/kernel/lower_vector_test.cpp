@@ -41,7 +41,8 @@ struct Bench {
     t.dtype = in.dtype;
     return g.add_tensor(t);
   }
-  graph::NodeId add(OpType op, std::vector<graph::TensorId> inputs, graph::Attributes attributes = {}, int outputs = 1) {
+  graph::NodeId add(OpType op, std::vector<graph::TensorId> inputs, graph::Attributes attributes = {},
+                    int outputs = 1) {
     graph::Node node;
     node.id = "n" + std::to_string(g.nodes().size());
     node.op = op;
@@ -62,7 +63,9 @@ struct Bench {
   }
 };
 
-const VectorKernel& detail(const kernel::Launch& launch) { return std::get<VectorKernel>(launch.detail); }
+const VectorKernel& detail(const kernel::Launch& launch) {
+  return std::get<VectorKernel>(launch.detail);
+}
 
 double traffic(const Lowered& lowered) {
   double bytes = 0;
@@ -102,7 +105,8 @@ TEST_CASE("empty tensors launch nothing", "[kernel]") {
   CHECK(b.lower(OpType::reduce_sum, {{{0, 8}}}, with("axes", std::vector<std::int64_t>{1})).launches.empty());
 }
 
-TEST_CASE("a broadcast operand counts its own bytes and remembers what passes between two reads", "[kernel][pointwise]") {
+TEST_CASE("a broadcast operand counts its own bytes and remembers what passes between two reads",
+          "[kernel][pointwise]") {
   Bench b;
   const Lowered l = b.lower(OpType::add, {{{4, 32, 64, 64}}, {{4, 1, 64, 64}}});
   const double n = 4 * 32 * 64 * 64;
@@ -116,7 +120,8 @@ TEST_CASE("an expanded view holds no more bytes than its source", "[kernel][poin
   Bench b;
   const auto small = b.input({{1, 128}});
   const auto big = b.input({{1000, 128}});
-  const auto view = b.g.node(b.add(OpType::expand, {small}, with("shape", std::vector<std::int64_t>{1000, 128}))).outputs[0];
+  const auto view =
+      b.g.node(b.add(OpType::expand, {small}, with("shape", std::vector<std::int64_t>{1000, 128}))).outputs[0];
   CHECK(b.lower(b.add(OpType::add, {big, view})).launches[0].work.read.value == 4.0 * 1001 * 128);
 }
 
@@ -204,12 +209,14 @@ TEST_CASE("packing a permuted view copies, packing packed memory does nothing", 
   Bench b;
   const auto x = b.input({{2, 16, 128, 64}});
   CHECK(b.lower(b.add(OpType::contiguous, {x})).launches.empty());
-  const auto swapped = b.g.node(b.add(OpType::transpose, {x}, with("perm", std::vector<std::int64_t>{0, 2, 1, 3}))).outputs[0];
+  const auto swapped =
+      b.g.node(b.add(OpType::transpose, {x}, with("perm", std::vector<std::int64_t>{0, 2, 1, 3}))).outputs[0];
   const Lowered rows = b.lower(b.add(OpType::contiguous, {swapped}));
   REQUIRE(rows.launches.size() == 1);
   CHECK(detail(rows.launches[0]).kind == VectorKind::copy_strided);
   CHECK(detail(rows.launches[0]).cols == 64);
-  const auto turned = b.g.node(b.add(OpType::transpose, {x}, with("perm", std::vector<std::int64_t>{0, 1, 3, 2}))).outputs[0];
+  const auto turned =
+      b.g.node(b.add(OpType::transpose, {x}, with("perm", std::vector<std::int64_t>{0, 1, 3, 2}))).outputs[0];
   CHECK(detail(b.lower(b.add(OpType::contiguous, {turned})).launches[0]).cols == 1);
 }
 
@@ -239,7 +246,8 @@ TEST_CASE("max pooling keeps 64-bit positions", "[kernel][pooling]") {
   CHECK(l.launches[0].work.written.value == 16 * (4 + 8));
 }
 
-TEST_CASE("cross entropy is a log-softmax and a pick; its gradient zeroes, picks and differentiates", "[kernel][loss]") {
+TEST_CASE("cross entropy is a log-softmax and a pick; its gradient zeroes, picks and differentiates",
+          "[kernel][loss]") {
   Bench b;
   const std::vector<Input> in{{{512, 30522}}, {{512}, DataType::int64}};
   CHECK(b.lower(OpType::cross_entropy, in).launches.size() == 2);
