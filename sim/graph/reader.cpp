@@ -70,6 +70,7 @@ class GraphReader {
 
   void infer_in_order();
   void infer_node(NodeId id);
+  void settle_layout(Node& node) const;
   void check_statement(const Json& json, const Place& place, const Node& node) const;
   void apply_types(const Json& json, const Place& place, const Node& node);
   OpGraph assemble();
@@ -243,8 +244,19 @@ void GraphReader::infer_in_order() {
   for (const NodeId id : order_) infer_node(id);
 }
 
+/// A linear that does not state its layout may hold its weight as [out, in] or as [in, out]; where only the second fits,
+/// it is the second.
+void GraphReader::settle_layout(Node& node) const {
+  if (node.op != OpType::linear || node.inputs.size() < 2 || node.attributes.has("transposed_weight")) return;
+  const Shape& x = tensors_[node.inputs[0]].shape;
+  const Shape& w = tensors_[node.inputs[1]].shape;
+  if (x.empty() || w.size() != 2) return;
+  if (w[1] != x.back() && w[0] == x.back()) node.attributes.set("transposed_weight", std::int64_t{1});
+}
+
 void GraphReader::infer_node(NodeId id) {
-  const Node& node = nodes_[id];
+  Node& node = nodes_[id];
+  settle_layout(node);
   const Place nodes = root_["nodes"];
   const Place place = nodes[std::size_t{id}];
   try {

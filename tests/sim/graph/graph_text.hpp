@@ -12,8 +12,7 @@ namespace voltaic::graph::testing {
 inline const std::string kMlp = R"({ "schema": "voltaic.graph/1", "name": "tiny-mlp", "dims": {"batch": 32},
   "inputs":     [{"name": "x", "shape": ["batch", 784], "dtype": "fp32"}],
   "parameters": [{"name": "w1", "shape": [784, 4096]}, {"name": "b1", "shape": [4096]}],
-  "nodes":      [{"id": "fc1", "op": "linear", "inputs": ["x", "w1", "b1"], "outputs": ["h"],
-                  "attributes": {"transposed_weight": 1}},
+  "nodes":      [{"id": "fc1", "op": "linear", "inputs": ["x", "w1", "b1"], "outputs": ["h"], "attributes": {}},
                  {"id": "act", "op": "relu", "inputs": ["h"], "outputs": ["y"]}],
   "outputs":    ["y"], "loss": null })";
 

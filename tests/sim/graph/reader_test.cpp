@@ -20,11 +20,27 @@ TEST_CASE("the documented example reads as it stands", "[graph][reader]") {
   CHECK(graph.name == "tiny-mlp");
   REQUIRE(graph.nodes().size() == 2);
   CHECK(graph.nodes()[0].op == OpType::linear);
-  CHECK(graph.nodes()[0].attributes.flag("transposed_weight"));
+  CHECK(graph.nodes()[0].attributes.flag("transposed_weight"));  // Not stated: only [in, out] fits.
   CHECK(graph.tensor(graph.outputs.at(0)).shape == Shape{32, 4096});
   CHECK(graph.tensor(graph.outputs.at(0)).producer == 1);
   CHECK(graph.loss == UINT32_MAX);
   CHECK(parameter_count(graph) == 784 * 4096 + 4096);
+}
+
+TEST_CASE("a linear's weight is [out, in] where both layouts fit, and where the file says so", "[graph][reader]") {
+  const auto linear = [](const std::string& shape, const std::string& attributes) {
+    return graph::testing::refusal(R"({"schema": "voltaic.graph/1", "inputs": [{"name": "x", "shape": [2, 8]}],
+      "parameters": [{"name": "w", "shape": )" + shape + R"(}], "nodes": [{"id": "a", "op": "linear", "inputs": ["x", "w"],
+      "outputs": ["y"], "shape": [2, 4], "attributes": )" + attributes + "}]}");
+  };
+  CHECK(linear("[4, 8]", "{}") == "accepted");
+  CHECK(linear("[8, 4]", "{}") == "accepted");
+  CHECK(linear("[8, 4]", R"({"transposed_weight": 1})") == "accepted");
+  CHECK(linear("[8, 4]", R"({"transposed_weight": 0})") ==
+        "net.json: /nodes/0/inputs/1: linear: expected in features 8 in dimension 1, got [8, 4]");
+  CHECK(linear("[5, 4]", "{}") == "net.json: /nodes/0/inputs/1: linear: expected in features 8 in dimension 1, got [5, 4]");
+  const OpGraph square = read_graph(with_nodes(R"({"id": "a", "op": "linear", "inputs": ["x", "w"], "outputs": ["y"]})"), "n");
+  CHECK_FALSE(square.nodes()[0].attributes.has("transposed_weight"));
 }
 
 TEST_CASE("dims on the command line win over the file's", "[graph][reader]") {
