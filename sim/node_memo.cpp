@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sim/node_memo.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -44,15 +45,30 @@ void NodeKey::value(const graph::Attributes::Value& value) {
   }
 }
 
-void NodeKey::tensor(const graph::OpGraph& graph, graph::TensorId id) {
+void NodeKey::attributes(const graph::Attributes& attributes) {
+  for (const auto& [name, v] : attributes.entries()) {
+    text(name);
+    value(v);
+  }
+}
+
+void NodeKey::tensor(const graph::OpGraph& graph, graph::TensorId id, std::uint64_t view) {
   const graph::Tensor& t = graph.tensor(id);
   const std::uint64_t maker =
       t.producer == graph::kNoNode ? 255 : static_cast<std::uint64_t>(graph.node(t.producer).op);
   words_.push_back(pack(static_cast<std::uint64_t>(t.dtype), static_cast<std::uint64_t>(t.role), maker, t.shape.size()));
+  words_.push_back(view);
   for (const std::int64_t d : t.shape) words_.push_back(static_cast<std::uint64_t>(d));
 }
 
-void NodeKey::assign(const graph::OpGraph& graph, const graph::Node& node, std::uint64_t salt) {
+void NodeKey::finish() {
+  hash_ = 0;
+  for (const std::uint64_t w : words_) hash_ = mix(hash_, w);
+}
+
+void NodeKey::assign(const graph::OpGraph& graph, const graph::Node& node, std::span<const std::uint64_t> views,
+                     std::uint64_t salt) {
+  constexpr std::size_t kShortList = 16;   // lists up to this length may name one tensor twice (x * x)
   words_.clear();
   const std::uint64_t forward =
       node.forward_of == graph::kNoNode ? 255 : static_cast<std::uint64_t>(graph.node(node.forward_of).op);
@@ -60,14 +76,30 @@ void NodeKey::assign(const graph::OpGraph& graph, const graph::Node& node, std::
   words_.push_back(pack(static_cast<std::uint64_t>(node.op), static_cast<std::uint64_t>(node.compute),
                         static_cast<std::uint64_t>(node.phase), forward));
   words_.push_back(node.inputs.size() << 32 | node.outputs.size());
-  for (const graph::TensorId id : node.inputs) tensor(graph, id);
-  for (const graph::TensorId id : node.outputs) tensor(graph, id);
-  for (const auto& [name, v] : node.attributes.entries()) {
-    text(name);
-    value(v);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    tensor(graph, node.inputs[i], views[node.inputs[i]]);
+    if (node.inputs.size() > kShortList) continue;
+    const auto first = std::find(node.inputs.begin(), node.inputs.end(), node.inputs[i]);
+    words_.push_back(static_cast<std::uint64_t>(first - node.inputs.begin()));
   }
-  hash_ = 0;
-  for (const std::uint64_t w : words_) hash_ = mix(hash_, w);
+  for (const graph::TensorId id : node.outputs) tensor(graph, id, 0);
+  attributes(node.attributes);
+  finish();
+}
+
+std::vector<std::uint64_t> view_signatures(const graph::OpGraph& graph) {
+  std::vector<std::uint64_t> out(graph.tensors().size(), 0);
+  NodeKey key;
+  for (const graph::Node& node : graph.nodes()) {
+    if (graph::family(node.op) != graph::OpFamily::view || node.inputs.empty()) continue;
+    key.words_.clear();
+    key.words_.push_back(static_cast<std::uint64_t>(node.op));
+    key.tensor(graph, node.inputs.front(), out[node.inputs.front()]);
+    key.attributes(node.attributes);
+    key.finish();
+    for (const graph::TensorId id : node.outputs) out[id] = key.hash_ | 1U;
+  }
+  return out;
 }
 
 std::shared_ptr<const PricedNode> NodeMemo::find(const NodeKey& key) const {

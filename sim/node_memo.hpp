@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,24 +17,32 @@
 
 namespace voltaic {
 
-/// All that lowering may look at in a node, as words: operation, compute type, phase, attributes, and for each tensor its shape, type, role
-/// and the operation that made it.
+/// All that lowering may look at in a node, as words: operation, compute type, phase, attributes, and for each tensor its shape, type, role,
+/// the operation that made it and, where that is a view, the whole chain of views above it (as a hash).
 class NodeKey {
  public:
-  /// Rebuilds the key in place; no allocation once warm. `salt`: what beside the node matters (engine, framework).
-  void assign(const graph::OpGraph& graph, const graph::Node& node, std::uint64_t salt);
+  /// Rebuilds the key in place; no allocation once warm. `views`: view_signatures(graph). `salt`: what beside the node matters
+  /// (engine, framework).
+  void assign(const graph::OpGraph& graph, const graph::Node& node, std::span<const std::uint64_t> views, std::uint64_t salt);
   const std::vector<std::uint64_t>& words() const { return words_; }
   std::uint64_t hash() const { return hash_; }
   friend bool operator==(const NodeKey& a, const NodeKey& b) { return a.words_ == b.words_; }
 
  private:
-  void tensor(const graph::OpGraph& graph, graph::TensorId id);
+  friend std::vector<std::uint64_t> view_signatures(const graph::OpGraph& graph);
+  void tensor(const graph::OpGraph& graph, graph::TensorId id, std::uint64_t view);
+  void attributes(const graph::Attributes& attributes);
+  void finish();
   void text(std::string_view text);
   void value(const graph::Attributes::Value& value);
 
   std::vector<std::uint64_t> words_;
   std::uint64_t hash_ = 0;
 };
+
+/// For each tensor a hash of the views that lead to it from stored memory, with their shapes and attributes; 0 for stored tensors.
+/// Nodes must be in program order.
+std::vector<std::uint64_t> view_signatures(const graph::OpGraph& graph);
 
 struct NodeKeyHash {
   std::size_t operator()(const NodeKey& key) const { return static_cast<std::size_t>(key.hash()); }

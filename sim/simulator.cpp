@@ -94,11 +94,12 @@ void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& 
   const std::uint64_t salt = salt_of(o.engine, o.framework);
   std::unordered_map<NodeKey, std::uint32_t, NodeKeyHash> local;
   NodeKey key;
+  const std::vector<std::uint64_t> views = view_signatures(p.graph);
   const std::span<const graph::Node> nodes = p.graph.nodes();
   p.nodes.reserve(nodes.size());
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (!o.include_loss && graph::family(nodes[i].op) == graph::OpFamily::loss) continue;
-    key.assign(p.graph, nodes[i], salt);
+    key.assign(p.graph, nodes[i], views, salt);
     const auto [found, fresh] = local.try_emplace(key, static_cast<std::uint32_t>(priced.size()));
     if (fresh) {
       std::shared_ptr<const PricedNode> node = memo.find(key);
