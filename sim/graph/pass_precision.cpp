@@ -194,20 +194,23 @@ Autocast autocast_rule(OpType op) {
   }
 }
 
+DataType wider(DataType a, DataType b) {
+  if (a == b) return a;
+  if (info(a).bits == info(b).bits) return DataType::fp32;  // fp16 meets bf16.
+  return info(a).bits > info(b).bits ? a : b;
+}
+
+/// The widest floating type among the inputs; a tensor without dimensions widens only its like.
 DataType widest_input(const OpGraph& graph, const Node& node, DataType none) {
-  bool found = false;
-  DataType widest = none;
+  std::optional<DataType> widest;
+  std::optional<DataType> widest_scalar;
   for (const TensorId t : node.inputs) {
-    const DataType type = graph.tensor(t).dtype;
-    if (!is_floating(type) || (found && type == widest)) continue;
-    if (!found || info(type).bits > info(widest).bits) {
-      widest = type;
-    } else if (info(type).bits == info(widest).bits) {
-      widest = DataType::fp32;  // fp16 meets bf16.
-    }
-    found = true;
+    const Tensor& tensor = graph.tensor(t);
+    if (!is_floating(tensor.dtype)) continue;
+    std::optional<DataType>& so_far = tensor.shape.empty() ? widest_scalar : widest;
+    so_far = so_far ? wider(*so_far, tensor.dtype) : tensor.dtype;
   }
-  return widest;
+  return widest.value_or(widest_scalar.value_or(none));
 }
 
 DataType first_input(const OpGraph& graph, const Node& node, DataType none) {
@@ -257,7 +260,7 @@ void assign_mixed(OpGraph& graph, DataType half) {
     Node node = inserter.take(n);
     DataType type = autocast(inserter, node, half);
     if (node.op == OpType::cast) type = cast_target(node, type);
-    node.compute = type;
+    node.compute = is_floating(type) ? type : DataType::fp32;
     for (const TensorId t : node.outputs) {
       Tensor& output = inserter.graph().tensor(t);
       if (is_floating(output.dtype)) output.dtype = type;

@@ -80,8 +80,7 @@ TensorId GradientTape::add(Tensor tensor) {
   return static_cast<TensorId>(gradient_.size() + tensors_.size() - 1);
 }
 
-TensorId GradientTape::emit(OpType op, std::string_view role, std::vector<TensorId> inputs,
-                            const std::vector<Shape>& shapes, DataType dtype, Attributes attributes) {
+Node GradientTape::start(OpType op, std::string_view role, std::vector<TensorId> inputs, Attributes attributes) const {
   const Node& of = forward_.nodes()[current_];
   Node node;
   node.id.reserve(of.id.size() + role.size() + 10);
@@ -89,30 +88,38 @@ TensorId GradientTape::emit(OpType op, std::string_view role, std::vector<Tensor
   node.op = op;
   node.attributes = std::move(attributes);
   node.inputs = std::move(inputs);
-  node.outputs.reserve(shapes.size());
-  for (const Shape& shape : shapes) {
-    check_size(node.id, shape);
-    const std::string suffix = shapes.size() > 1 ? fmt::format(".{}", node.outputs.size()) : std::string();
-    node.outputs.push_back(add({.name = node.id + suffix,
-                                .shape = shape,
-                                .dtype = dtype,
-                                .role = TensorRole::gradient,
-                                .producer = static_cast<NodeId>(nodes_.size())}));
-  }
   node.phase = Phase::backward;
   node.compute = of.compute;
   node.layer = of.layer.empty() ? of.id : of.layer;
   node.forward_of = current_;
-  const TensorId first = node.outputs.empty() ? kNoTensor : node.outputs.front();
-  nodes_.push_back(std::move(node));
-  return first;
+  return node;
+}
+
+void GradientTape::add_output(Node& node, std::string name, Shape shape, DataType dtype) {
+  check_size(node.id, shape);
+  node.outputs.push_back(add({.name = std::move(name),
+                              .shape = std::move(shape),
+                              .dtype = dtype,
+                              .role = TensorRole::gradient,
+                              .producer = static_cast<NodeId>(nodes_.size())}));
 }
 
 TensorId GradientTape::emit(OpType op, std::string_view role, std::vector<TensorId> inputs, Shape shape, DataType dtype,
                             Attributes attributes) {
-  std::vector<Shape> shapes;
-  shapes.push_back(std::move(shape));
-  return emit(op, role, std::move(inputs), shapes, dtype, std::move(attributes));
+  Node node = start(op, role, std::move(inputs), std::move(attributes));
+  add_output(node, node.id, std::move(shape), dtype);
+  nodes_.push_back(std::move(node));
+  return nodes_.back().outputs.front();
+}
+
+TensorId GradientTape::emit(OpType op, std::string_view role, std::vector<TensorId> inputs, std::vector<Shape> shapes,
+                            DataType dtype, Attributes attributes) {
+  Node node = start(op, role, std::move(inputs), std::move(attributes));
+  for (Shape& shape : shapes) {
+    add_output(node, fmt::format("{}.{}", node.id, node.outputs.size()), std::move(shape), dtype);
+  }
+  nodes_.push_back(std::move(node));
+  return shapes.empty() ? kNoTensor : nodes_.back().outputs.front();
 }
 
 TensorId GradientTape::pointwise(OpType op, std::string_view role, std::vector<TensorId> inputs, Attributes attributes) {

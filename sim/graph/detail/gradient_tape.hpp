@@ -40,8 +40,8 @@ class GradientTape {
   TensorId emit(OpType op, std::string_view role, std::vector<TensorId> inputs, Shape shape, DataType dtype,
                 Attributes attributes = {});
   /// The same for several outputs; returns the first, the others follow it.
-  TensorId emit(OpType op, std::string_view role, std::vector<TensorId> inputs, const std::vector<Shape>& shapes,
-                DataType dtype, Attributes attributes);
+  TensorId emit(OpType op, std::string_view role, std::vector<TensorId> inputs, std::vector<Shape> shapes, DataType dtype,
+                Attributes attributes);
   /// A pointwise kernel in the shape and type of its first input.
   TensorId pointwise(OpType op, std::string_view role, std::vector<TensorId> inputs, Attributes attributes = {});
 
@@ -70,6 +70,8 @@ class GradientTape {
  private:
   void find_wanted();
   TensorId add(Tensor tensor);
+  Node start(OpType op, std::string_view role, std::vector<TensorId> inputs, Attributes attributes) const;
+  void add_output(Node& node, std::string name, Shape shape, DataType dtype);
   TensorId sum_to(TensorId gradient, const Shape& shape);
   void finish_parameter(TensorId parameter, bool accumulate);
 
