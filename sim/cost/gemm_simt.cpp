@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/cost/overlap.hpp"
+#include "sim/kernel/gemm.hpp"
 #include "sim/sm/occupancy.hpp"
 
 namespace voltaic::cost {
@@ -69,8 +70,7 @@ SimtLaw::SimtLaw(const arch::ParameterTree& tree)
       row_exponent_(tree.number_or("row_fetch_exponent", 0)),
       row_unaligned_(tree.number_or("row_fetch_unaligned", 1)),
       store_(tree.number("store")),
-      store_unaligned_(tree.number_or("store_unaligned", 1)),
-      workspace_(tree.number_or("workspace_bytes", 1048576)) {
+      store_unaligned_(tree.number_or("store_unaligned", 1))) {
   for (const auto& k : tree.elements("kernels")) kernels_.push_back(read_kernel(k));
   ensure(!kernels_.empty(), "a matrix calibration lists no kernel");
 }
@@ -83,7 +83,7 @@ const SimtKernel& SimtLaw::kernel(std::string_view name) const {
 }
 
 bool SimtLaw::reduces_apart(const SimtProblem& p, double split) const {
-  return split > 1 && 4 * split * p.m * p.n <= workspace_;
+  return split > 1 && 4 * split * p.m * p.n <= kernel::kSplitWorkspace;
 }
 
 double SimtLaw::reduce_time(const SimtProblem& p, double split, const SimtMachine& machine) const {
@@ -145,7 +145,7 @@ SimtTime SimtLaw::time(const SimtKernel& kernel, const SimtProblem& p, const Sim
   out.fma = std::min(out.main_loop, in_turn * kernel.tile_m * kernel.tile_n / machine.lanes * k_padded / clock);
   out.dram_bytes = traffic(kernel, p, shared, split, machine, out.ctas, k_padded);
   out.total = smooth_max2(out.main_loop, out.dram_bytes / machine.bandwidth, overlap_);
-  if (split > 1 && !reduces_apart(p, split)) out.total = smooth_max2(out.total, split * serial_, 6);
+  if (split > 1 && !reduces_apart(p, split)) out.total = smooth_max6(out.total, split * serial_);
   return out;
 }
 

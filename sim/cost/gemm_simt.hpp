@@ -86,7 +86,7 @@ class SimtLaw {
 
   std::vector<SimtKernel> kernels_;
   double clock_share_, ramp_, l2_share_, overlap_, reread_, drift_, reduce_, serial_, evening_;
-  double row_fetch_, row_exponent_, row_unaligned_, store_, store_unaligned_, workspace_;
+  double row_fetch_, row_exponent_, row_unaligned_, store_, store_unaligned_;
 };
 
 /// Both kinds, and the machine they run on.

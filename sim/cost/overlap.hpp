@@ -17,4 +17,14 @@ inline double smooth_max2(double a, double b, double p) {
   return high * std::max(1.0F, std::pow(1 + excess, 1 / power));
 }
 
+/// The same for p = 6, without a power where one leg hides the other.
+inline double smooth_max6(double a, double b) {
+  const double high = std::max(a, b);
+  const double low = std::min(a, b);
+  if (!(low > 0)) return high;
+  const double ratio = low / high;
+  const double sixth = ratio * ratio * ratio * ratio * ratio * ratio;
+  return sixth < 1e-6 ? high : high * static_cast<double>(std::pow(static_cast<float>(1 + sixth), 1.0F / 6));
+}
+
 }  // namespace voltaic::cost

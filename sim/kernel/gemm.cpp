@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A matrix product with its chosen tile as kernel launches: names, grid, CTA resources, work.
+#include "sim/kernel/gemm.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -128,11 +130,9 @@ std::vector<Launch> gemm_launches(const GemmProblem& problem, const GemmTile& ti
   if (problem.batch <= 0 || problem.m <= 0 || problem.n <= 0 || problem.k <= 0) return {};
   std::vector<Launch> launches;
   launches.push_back(product(problem, tile, gpu));
-  // On CUDA cores the library adds partial sums beyond its workspace of 1 MiB in place.
-  constexpr double kWorkspace = 1024.0 * 1024;
   const double partial =
       4.0 * static_cast<double>(tile.split_k) * static_cast<double>(problem.m) * static_cast<double>(problem.n);
-  if (tile.split_k > 1 && (tile.tensor_cores || partial <= kWorkspace)) launches.push_back(reduction(problem, tile));
+  if (tile.split_k > 1 && (tile.tensor_cores || partial <= kSplitWorkspace)) launches.push_back(reduction(problem, tile));
   return launches;
 }
 
