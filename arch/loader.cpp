@@ -24,7 +24,8 @@ using detail::Description;
 using Json = nlohmann::ordered_json;
 
 std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return text;
 }
 
@@ -70,13 +71,15 @@ std::optional<Description> by_name(const std::string& text) {
 
 Description changed_base(const Json& root, const std::string& file) {
   const Json& base = root["base"];
-  if (!base.is_string()) throw ConfigError(file, "/base", "expected the name of a built-in GPU, got " + detail::describe(base));
+  if (!base.is_string())
+    throw ConfigError(file, "/base", "expected the name of a built-in GPU, got " + detail::describe(base));
   const auto& name = base.get_ref<const std::string&>();
   auto d = by_name(name);
   if (!d) {
     const std::string close = nearest(lower(name), gpu_names());
-    throw ConfigError(file, "/base", fmt::format("expected the name of a built-in GPU{}, got {}",
-                                                 close.empty() ? "" : " (the nearest is " + close + ")", detail::describe(base)));
+    throw ConfigError(file, "/base",
+                      fmt::format("expected the name of a built-in GPU{}, got {}",
+                                  close.empty() ? "" : " (the nearest is " + close + ")", detail::describe(base)));
   }
   const GpuSpec before = d->spec;
   const std::vector<std::string> sources = d->sources;
@@ -118,7 +121,8 @@ std::vector<FieldView> views_of(Description& d) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (d.sources[i].empty()) continue;
     const double number = fields[i].get();
-    out.push_back({"gpu." + fields[i].path, detail::format_field(number, fields[i].unit), number, std::string(fields[i].unit), d.sources[i]});
+    out.push_back({"gpu." + fields[i].path, detail::format_field(number, fields[i].unit), number,
+                   std::string(fields[i].unit), d.sources[i]});
   }
   return out;
 }
@@ -141,9 +145,22 @@ Override parse_override(std::string_view text) {
 }
 
 std::vector<std::string> gpu_names() {
-  static constexpr std::array<std::string_view, 16> kOrder{
-      "v100-pcie-16gb", "v100-pcie-32gb", "v100-sxm2-16gb", "v100-sxm2-32gb", "v100-sxm3-32gb", "a100-pcie-40gb",
-      "a100-pcie-80gb", "a100-sxm4-40gb", "a100-sxm4-80gb", "a30", "t4", "a10", "a40", "h100-pcie-80gb", "h100-sxm5-80gb", "h200-sxm5-141gb"};
+  static constexpr std::array<std::string_view, 16> kOrder{"v100-pcie-16gb",
+                                                           "v100-pcie-32gb",
+                                                           "v100-sxm2-16gb",
+                                                           "v100-sxm2-32gb",
+                                                           "v100-sxm3-32gb",
+                                                           "a100-pcie-40gb",
+                                                           "a100-pcie-80gb",
+                                                           "a100-sxm4-40gb",
+                                                           "a100-sxm4-80gb",
+                                                           "a30",
+                                                           "t4",
+                                                           "a10",
+                                                           "a40",
+                                                           "h100-pcie-80gb",
+                                                           "h100-sxm5-80gb",
+                                                           "h200-sxm5-141gb"};
   std::vector<std::string> present;
   for (const EmbeddedFile& file : embedded_gpus()) present.emplace_back(file.name.substr(0, file.name.rfind('.')));
   std::vector<std::string> out;

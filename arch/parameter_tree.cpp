@@ -42,7 +42,9 @@ const Json& leaf(const Json& node) {
   return value == node.end() ? node : *value;
 }
 
-bool is_remark(const std::string& key, const Json& value) { return value.is_string() && (key == "source" || key == "note"); }
+bool is_remark(const std::string& key, const Json& value) {
+  return value.is_string() && (key == "source" || key == "note");
+}
 
 }  // namespace
 
@@ -70,7 +72,9 @@ ParameterTree TreeAccess::make(std::shared_ptr<const Json> root, std::string fil
   return tree;
 }
 
-const Json& TreeAccess::node(const ParameterTree& tree) { return *tree.impl_->node; }
+const Json& TreeAccess::node(const ParameterTree& tree) {
+  return *tree.impl_->node;
+}
 
 const Json& TreeAccess::require(const ParameterTree& tree, std::string_view path) {
   if (const Json* hit = find(*tree.impl_->node, path)) return *hit;
@@ -100,7 +104,9 @@ double ParameterTree::number(std::string_view path) const {
   return value.get<double>();
 }
 
-double ParameterTree::number_or(std::string_view path, double fallback) const { return has(path) ? number(path) : fallback; }
+double ParameterTree::number_or(std::string_view path, double fallback) const {
+  return has(path) ? number(path) : fallback;
+}
 
 std::string ParameterTree::word(std::string_view path) const {
   const Json& value = leaf(TreeAccess::require(*this, path));
@@ -122,12 +128,15 @@ std::vector<double> ParameterTree::numbers(std::string_view path) const {
     }
   }
   if (!value.is_array() || out.size() != value.size()) {
-    throw ConfigError(impl_->file, TreeAccess::place(*this, path), "expected a list of numbers, got " + detail::describe(value));
+    throw ConfigError(impl_->file, TreeAccess::place(*this, path),
+                      "expected a list of numbers, got " + detail::describe(value));
   }
   return out;
 }
 
-bool ParameterTree::has(std::string_view path) const { return find(*impl_->node, path) != nullptr; }
+bool ParameterTree::has(std::string_view path) const {
+  return find(*impl_->node, path) != nullptr;
+}
 
 std::vector<std::string> ParameterTree::keys(std::string_view path) const {
   const Json& node = TreeAccess::require(*this, path);
@@ -156,6 +165,8 @@ std::vector<ParameterTree> ParameterTree::elements(std::string_view path) const 
   return out;
 }
 
-const std::string& ParameterTree::file() const { return impl_->file; }
+const std::string& ParameterTree::file() const {
+  return impl_->file;
+}
 
 }  // namespace voltaic::arch

@@ -48,8 +48,18 @@ std::optional<double> prefix_factor(std::string_view prefix, bool binary) {
     std::string_view text;
     double factor;
   };
-  static constexpr std::array<Prefix, 12> kSi{{{"", 1}, {"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15},
-                                               {"m", 1e-3}, {"u", 1e-6}, {"\u00b5", 1e-6}, {"n", 1e-9}, {"p", 1e-12}}};
+  static constexpr std::array<Prefix, 12> kSi{{{"", 1},
+                                               {"k", 1e3},
+                                               {"K", 1e3},
+                                               {"M", 1e6},
+                                               {"G", 1e9},
+                                               {"T", 1e12},
+                                               {"P", 1e15},
+                                               {"m", 1e-3},
+                                               {"u", 1e-6},
+                                               {"\u00b5", 1e-6},
+                                               {"n", 1e-9},
+                                               {"p", 1e-12}}};
   static constexpr std::array<Prefix, 5> kBinary{
       {{"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50}}};
   for (const auto& p : kSi) {
@@ -87,7 +97,8 @@ std::string three_digits(double v) {
   return a >= 9.995 ? fmt::format("{:.1f}", v) : fmt::format("{:.2f}", v);
 }
 
-std::string with_prefix(double value, std::string_view unit, double step, const std::array<std::string_view, 6>& names) {
+std::string with_prefix(double value, std::string_view unit, double step,
+                        const std::array<std::string_view, 6>& names) {
   std::size_t i = 0;
   while (i + 1 < names.size() && std::fabs(value) >= step * 0.9995) {
     value /= step;

@@ -14,7 +14,9 @@ FlopsPerSecond GpuSpec::cuda_core_peak(DataType t) const {
   return {2 * sm.cuda_core[t] * static_cast<double>(sm.count) * clocks.boost.value};
 }
 
-FlopsPerSecond GpuSpec::peak(DataType t) const { return std::max(tensor_peak(t), cuda_core_peak(t)); }
+FlopsPerSecond GpuSpec::peak(DataType t) const {
+  return std::max(tensor_peak(t), cuda_core_peak(t));
+}
 
 std::string_view to_string(Architecture a) {
   switch (a) {

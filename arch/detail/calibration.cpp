@@ -16,7 +16,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_leaf(const Json& node) { return !node.is_object() || node.contains("value"); }
+bool is_leaf(const Json& node) {
+  return !node.is_object() || node.contains("value");
+}
 
 /// Members of `from` replace or join those of `into`; objects merge, leaves do not.
 void merge(Json& into, const Json& from) {
@@ -43,17 +45,18 @@ Calibration build(Architecture architecture, const std::string& board) {
     if (!file.name.starts_with(prefix)) continue;
     Json part = parse_trusted(file.text, std::string(file.name));
     if (!part.is_object()) throw ConfigError(std::string(file.name), "/", "expected an object, got " + describe(part));
-    if (const auto d = part.find("date"); d != part.end() && d->is_string()) date = std::max(date, d->get<std::string>());
+    if (const auto d = part.find("date"); d != part.end() && d->is_string())
+      date = std::max(date, d->get<std::string>());
     if (const auto b = part.find("boards"); b != part.end() && b->is_object()) {
       if (const auto own = b->find(board); own != b->end() && own->is_object()) boards.push_back(std::move(*own));
     }
-    for (const auto& [key, value] : part.items()) {
-      if (is_header(key)) part[key] = nullptr;
-    }
     for (auto& [key, value] : part.items()) {
-      if (value.is_null()) continue;
-      if (is_leaf(value) || !root.contains(key)) root[key] = std::move(value);
-      else merge(root[key], value);
+      if (is_header(key)) continue;
+      if (is_leaf(value) || !root.contains(key)) {
+        root[key] = std::move(value);
+      } else {
+        merge(root[key], value);
+      }
     }
   }
   for (const Json& own : boards) merge(root, own);

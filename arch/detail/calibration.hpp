@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fitted parameters of one architecture: arch/calibration/ARCHITECTURE.*.json merged, then the board's overrides on top.
+// Fitted parameters of one architecture: arch/calibration/ARCHITECTURE.*.json merged, then the board's overrides on
+// top.
 #pragma once
 
 #include <string>

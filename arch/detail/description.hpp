@@ -28,14 +28,16 @@ void decode_gpu(const nlohmann::ordered_json& root, const std::string& file, boo
 /// The description as JSON text that resolve_gpu() accepts again.
 std::string encode_gpu(Description& description);
 
-/// Fields changed together with others: boost carries sustained, lanes carry their rate. `changed` holds paths set by the user.
+/// Fields changed together with others: boost carries sustained, lanes carry their rate. `changed` holds paths set by
+/// the user.
 void settle(const GpuSpec& before, const std::vector<std::string>& changed, Description& description);
 
 /// Checks between fields ("expected at most the boost clock, got ..."); empty when all hold, else "PATH: problem".
 std::string consistency_problem(const GpuSpec& spec);
 
 /// Checks the stated peaks of the file against lanes x clock x 2, within 2 %.
-void check_stated_peaks(const nlohmann::ordered_json& root, const std::string& file, const GpuSpec& spec, bool required);
+void check_stated_peaks(const nlohmann::ordered_json& root, const std::string& file, const GpuSpec& spec,
+                        bool required);
 
 /// Cuts the GPU down to one MIG instance; throws ConfigError naming the profiles there are.
 void apply_mig(std::string_view profile, Description& description);

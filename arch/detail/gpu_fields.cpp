@@ -102,7 +102,9 @@ Overloaded(F...) -> Overloaded<F...>;
 
 }  // namespace
 
-std::string Field::json_path() const { return unit.empty() ? path : path + '_' + std::string(unit); }
+std::string Field::json_path() const {
+  return unit.empty() ? path : path + '_' + std::string(unit);
+}
 
 double Field::get() const {
   return std::visit(Overloaded{[](const std::optional<double>* p) { return p->value_or(0); },
@@ -111,10 +113,10 @@ double Field::get() const {
 }
 
 void Field::set(double value) const {
-  std::visit(Overloaded{[value](int* p) { *p = static_cast<int>(value); },
-                        [value](std::int64_t* p) { *p = static_cast<std::int64_t>(value); },
-                        [value](auto* p) { *p = value; }},
-             slot);
+  std::visit(
+      Overloaded{[value](int* p) { *p = static_cast<int>(value); },
+                 [value](std::int64_t* p) { *p = static_cast<std::int64_t>(value); }, [value](auto* p) { *p = value; }},
+      slot);
 }
 
 std::vector<Field> fields_of(GpuSpec& spec) {
@@ -146,8 +148,7 @@ std::string rule_problem(Rule rule, double value) {
       return value >= kSmallest && value <= kLargest ? "" : complain("a number above 0 and up to 1e18");
     case Rule::non_negative:
       return value == 0 || (value >= kSmallest && value <= kLargest) ? "" : complain("a number from 0 to 1e18");
-    case Rule::fraction:
-      return value >= kSmallest && value <= 1 ? "" : complain("(0, 1]");
+    case Rule::fraction: return value >= kSmallest && value <= 1 ? "" : complain("(0, 1]");
   }
   return "";
 }

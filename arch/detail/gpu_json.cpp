@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <unordered_map>
 
 #include "arch/detail/description.hpp"
@@ -49,7 +50,8 @@ class Decoder {
     if (mig == root.end()) return;
     if (!mig->is_array()) fail("/mig", "expected a list of profiles, got " + describe(*mig));
     if (mig->size() > 64) fail("/mig", fmt::format("expected at most 64 profiles, got {}", mig->size()));
-    const std::size_t kept = description_.sources.size() - std::min(description_.sources.size(), 4 * description_.spec.mig.size());
+    const std::size_t kept =
+        description_.sources.size() - std::min(description_.sources.size(), 4 * description_.spec.mig.size());
     description_.sources.resize(kept);
     description_.spec.mig.assign(mig->size(), MigProfile{});
   }
@@ -102,8 +104,9 @@ class Decoder {
     if (!value.is_string()) fail(pointer + "/source", "expected a source, got " + describe(value));
     const auto& text = value.get_ref<const std::string&>();
     if (!is_source(text)) {
-      fail(pointer + "/source", "expected \"[KEY] place\", \"measured: ...\", \"derived: ...\", \"fitted: ...\" or \"assumed: ...\", got " +
-                                    describe(value));
+      fail(pointer + "/source",
+           "expected \"[KEY] place\", \"measured: ...\", \"derived: ...\", \"fitted: ...\" or \"assumed: ...\", got " +
+               describe(value));
     }
     return one_line(text, 300);
   }
@@ -121,7 +124,8 @@ class Decoder {
       }
     }
     if (!number->is_number()) fail(pointer, "expected a number, got " + describe(*number));
-    if (source.empty() && !changes_) fail(pointer, fmt::format("expected {{\"value\", \"source\"}}, got {} without a source", describe(*number)));
+    if (source.empty() && !changes_)
+      fail(pointer, fmt::format("expected {{\"value\", \"source\"}}, got {} without a source", describe(*number)));
     const auto v = number->get<double>();
     const std::string problem = rule_problem(fields_[index].rule, v);
     if (!problem.empty()) fail(pointer, problem);
@@ -175,25 +179,83 @@ class Decoder {
   std::unordered_map<std::string, std::size_t> index_;
 };
 
-Json number_json(double v) {
-  if (v == std::nearbyint(v) && std::fabs(v) < 0x1p53) return static_cast<std::int64_t>(v);
-  return v;
+/// A JSON string; nearly all are plain and need no escapes.
+std::string json_string(std::string_view text) {
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
+  if (plain) return std::string(1, '"').append(text) + '"';
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// The member at a dotted path, made on the way.
-Json& place_at(Json& root, std::string_view path) {
-  Json* node = &root;
-  for (std::size_t start = 0; start <= path.size();) {
-    const std::size_t dot = std::min(path.find('.', start), path.size());
-    const std::string_view name = path.substr(start, dot - start);
-    if (node->is_array()) {
-      node = &(*node)[static_cast<std::size_t>(std::stoul(std::string(name)))];
-    } else {
-      node = &(*node)[std::string(name)];
+std::string number_text(double v) {
+  return v == std::nearbyint(v) && std::fabs(v) < 0x1p53 ? fmt::format("{:.0f}", v) : fmt::format("{}", v);
+}
+
+std::string leaf_text(double v, std::string_view source) {
+  return fmt::format("{{\"value\": {}, \"source\": {}}}", number_text(v), json_string(source));
+}
+
+/// Writes members in order, opening and closing objects as the paths ask; written by hand because a study resolves
+/// thousands of GPUs.
+class Writer {
+ public:
+  void member(std::string_view path, std::string_view text) {
+    std::size_t shared = 0;
+    while (shared < open_.size() && path.starts_with(open_[shared])) ++shared;
+    close_to(shared);
+    const std::size_t start = open_.empty() ? 0 : open_.back().size();
+    std::size_t from = start;
+    for (std::size_t dot = path.find('.', from); dot != std::string_view::npos; dot = path.find('.', from)) {
+      begin(path.substr(from, dot - from));
+      out_ += '{';
+      first_ = true;
+      open_.emplace_back(path.substr(0, dot + 1));
+      from = dot + 1;
     }
-    start = dot + 1;
+    begin(path.substr(from));
+    out_ += text;
   }
-  return *node;
+  std::string finish() {
+    close_to(0);
+    return out_ + "\n}\n";
+  }
+
+ private:
+  void begin(std::string_view name) {
+    out_ += first_ ? "\n" : ",\n";
+    out_.append(2 * (open_.size() + 1), ' ');
+    out_ += '"';
+    out_ += name;
+    out_ += "\": ";
+    first_ = false;
+  }
+  void close_to(std::size_t depth) {
+    while (open_.size() > depth) {
+      out_ += '\n';
+      out_.append(2 * open_.size(), ' ');
+      out_ += '}';
+      open_.pop_back();
+      first_ = false;
+    }
+  }
+  std::string out_ = "{";
+  std::vector<std::string> open_;  ///< Prefixes with their dot: "sm.", "sm.tensor.".
+  bool first_ = true;
+};
+
+/// The list of MIG profiles, whose fields are the last of `fields`.
+std::string mig_text(const GpuSpec& spec, std::span<const Field> fields, std::span<const std::string> sources) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < spec.mig.size(); ++i) {
+    out += fmt::format("{}\n    {{\"name\": {}", i == 0 ? "" : ",", json_string(spec.mig[i].name));
+    for (std::size_t k = 4 * i; k < 4 * i + 4; ++k) {
+      const std::string path = fields[k].json_path();
+      out +=
+          fmt::format(",\n     \"{}\": {}", path.substr(path.rfind('.') + 1), leaf_text(fields[k].get(), sources[k]));
+    }
+    out += '}';
+  }
+  return out + "\n  ]";
 }
 
 }  // namespace
@@ -203,25 +265,25 @@ void decode_gpu(const Json& root, const std::string& file, bool changes, Descrip
 }
 
 std::string encode_gpu(Description& d) {
-  Json root;
-  root["schema"] = "voltaic.gpu/1";
-  root["name"] = d.spec.name;
-  root["product"] = d.spec.product;
-  root["chip"] = d.spec.chip;
-  root["architecture"] = to_string(d.spec.architecture);
-  root["compute_capability"] = d.spec.compute_capability;
+  Writer out;
+  out.member("schema", "\"voltaic.gpu/1\"");
+  out.member("name", json_string(d.spec.name));
+  out.member("product", json_string(d.spec.product));
+  out.member("chip", json_string(d.spec.chip));
+  out.member("architecture", json_string(to_string(d.spec.architecture)));
+  out.member("compute_capability", json_string(d.spec.compute_capability));
   const auto fields = fields_of(d.spec);
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (d.sources[i].empty()) continue;
-    if (fields[i].path.starts_with("mig.") && !root.contains("mig")) {
-      for (const auto& profile : d.spec.mig) root["mig"].push_back(Json{{"name", profile.name}});
-    }
-    if (fields[i].path == "dram.capacity") root["dram"]["technology"] = d.spec.dram.technology;
-    place_at(root, fields[i].json_path()) = Json{{"value", number_json(fields[i].get())}, {"source", d.sources[i]}};
+  const std::size_t plain = fields.size() - 4 * d.spec.mig.size();
+  for (std::size_t i = 0; i < plain; ++i) {
+    if (fields[i].path == "dram.capacity") out.member("dram.technology", json_string(d.spec.dram.technology));
+    if (!d.sources[i].empty()) out.member(fields[i].json_path(), leaf_text(fields[i].get(), d.sources[i]));
   }
-  root["peak"]["fp32_flop_per_s"] =
-      Json{{"value", number_json(d.spec.cuda_core_peak(DataType::fp32).value)}, {"source", "derived: lanes x clock x 2"}};
-  return root.dump(2, ' ', false, Json::error_handler_t::replace);
+  out.member("peak.fp32_flop_per_s",
+             leaf_text(d.spec.cuda_core_peak(DataType::fp32).value, "derived: lanes x clock x 2"));
+  if (!d.spec.mig.empty()) {
+    out.member("mig", mig_text(d.spec, std::span(fields).subspan(plain), std::span(d.sources).subspan(plain)));
+  }
+  return out.finish();
 }
 
 }  // namespace voltaic::arch::detail

@@ -19,7 +19,8 @@ const MigProfile& find_profile(std::string_view name, const GpuSpec& spec) {
   if (spec.mig.empty()) throw UnsupportedError(fmt::format("{} has no MIG profiles", spec.name));
   std::vector<std::string> names;
   for (const auto& p : spec.mig) names.push_back(p.name);
-  throw ConfigError(spec.name + ':' + one_line(name, 40), "", fmt::format("expected a MIG profile out of {}", fmt::join(names, ", ")));
+  throw ConfigError(spec.name + ':' + one_line(name, 40), "",
+                    fmt::format("expected a MIG profile out of {}", fmt::join(names, ", ")));
 }
 
 /// What the slice changes, written as the source of those fields.
@@ -32,8 +33,8 @@ void mark(Description& d, const std::vector<std::string>& paths, const std::stri
 
 }  // namespace
 
-/// Simplification: the slice owns its SMs and its share of L2 and DRAM bandwidth. Clock, power limit and PCIe link stay those of
-/// the board, because MIG does not divide them [MIGDOC]; the price is shared by SMs.
+/// Simplification: the slice owns its SMs and its share of L2 and DRAM bandwidth. Clock, power limit and PCIe link stay
+/// those of the board, because MIG does not divide them [MIGDOC]; the price is shared by SMs.
 void apply_mig(std::string_view profile_name, Description& d) {
   const MigProfile profile = find_profile(profile_name, d.spec);
   const auto whole = static_cast<double>(d.spec.sm.count);
@@ -54,15 +55,16 @@ void apply_mig(std::string_view profile_name, Description& d) {
   d.sources.resize(fields_of(d.spec).size());
   mark(d, {"sm.count", "dram.capacity", "dram.usable", "dram.peak_bandwidth", "l2.capacity", "links.nvlinks"},
        "derived: MIG profile " + profile.name);
-  if (profile.memory_fraction <= 0.5) mark(d, {"l2.partitions", "l2.far_latency"}, "derived: MIG profile " + profile.name);
+  if (profile.memory_fraction <= 0.5)
+    mark(d, {"l2.partitions", "l2.far_latency"}, "derived: MIG profile " + profile.name);
   if (d.spec.price.usd_per_hour) mark(d, {"price.usd_per_hour"}, "assumed: the board's price shared by SMs");
   d.spec.name += ':' + profile.name;
   d.spec.product += " MIG " + profile.name;
   d.modified = true;
-  d.notes.push_back(fmt::format("MIG slice {}: {} SMs, {}, {} of L2 and DRAM bandwidth, no NVLink; clock, power limit and PCIe are "
-                                "the board's, shared by all slices",
-                                profile.name, profile.sm_count, format_quantity(profile.memory.value, "bytes"),
-                                profile.memory_fraction));
+  d.notes.push_back(fmt::format(
+      "MIG slice {}: {} SMs, {}, {} of L2 and DRAM bandwidth, no NVLink; clock, power limit and PCIe are "
+      "the board's, shared by all slices",
+      profile.name, profile.sm_count, format_quantity(profile.memory.value, "bytes"), profile.memory_fraction));
 }
 
 }  // namespace voltaic::arch::detail

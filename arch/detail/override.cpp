@@ -20,7 +20,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kGpu = "gpu.";
 constexpr std::string_view kCalibration = "calibration.";
 
-std::string typed(const Override& o) { return one_line(o.path + (o.multiply ? "*=" : "=") + o.value, 80); }
+std::string typed(const Override& o) {
+  return one_line(o.path + (o.multiply ? "*=" : "=") + o.value, 80);
+}
 
 [[noreturn]] void refuse(const Override& o, const std::string& problem) {
   throw UsageError(fmt::format("--set {}: {}", typed(o), problem));
@@ -48,7 +50,8 @@ class GpuSetter {
   void set(const Override& o) {
     const std::string_view path = std::string_view(o.path).substr(kGpu.size());
     if (set_word(o, path)) return;
-    const auto field = std::find_if(fields_.begin(), fields_.end(), [&](const Field& f) { return f.path == path || f.json_path() == path; });
+    const auto field = std::find_if(fields_.begin(), fields_.end(),
+                                    [&](const Field& f) { return f.path == path || f.json_path() == path; });
     if (field == fields_.end()) unknown(o, known());
     double value = wanted(o, field->get(), field->unit);
     // A factor on a count means "about so many": 108 SMs x 1.1 are 119.
@@ -121,7 +124,9 @@ void collect(Json& node, const std::string& path, std::string_view key, std::vec
 
 class CalibrationSetter {
  public:
-  explicit CalibrationSetter(ParameterTree& tree) : tree_(tree), root_(TreeAccess::node(tree)) { collect(root_, "", "", leaves_); }
+  explicit CalibrationSetter(ParameterTree& tree) : tree_(tree), root_(TreeAccess::node(tree)) {
+    collect(root_, "", "", leaves_);
+  }
 
   void set(const Override& o) {
     const std::string_view path = std::string_view(o.path).substr(kCalibration.size());

@@ -34,7 +34,8 @@ std::optional<double> rate_of(const std::string& key, const SmSpec& sm) {
 double positive_number(const Json& object, const char* key, const std::string& file, const std::string& pointer) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_number() || !rule_problem(Rule::positive, it->get<double>()).empty()) {
-    throw ConfigError(file, pointer + '/' + key, "expected a number above 0, got " + (it == object.end() ? "none" : describe(*it)));
+    throw ConfigError(file, pointer + '/' + key,
+                      "expected a number above 0, got " + (it == object.end() ? "none" : describe(*it)));
   }
   return it->get<double>();
 }
@@ -42,18 +43,22 @@ double positive_number(const Json& object, const char* key, const std::string& f
 void check_peak(const std::string& key, const Json& stated, const std::string& file, const GpuSpec& spec) {
   const std::string pointer = "/peak/" + pointer_token(key);
   const auto rate = rate_of(key, spec.sm);
-  if (!rate) throw ConfigError(file, pointer, "unknown key; expected names like fp32_flop_per_s or tensor_fp16_flop_per_s");
+  if (!rate)
+    throw ConfigError(file, pointer, "unknown key; expected names like fp32_flop_per_s or tensor_fp16_flop_per_s");
   if (!stated.is_object() || !stated.contains("source")) {
     throw ConfigError(file, pointer, "expected {\"value\", \"source\"}, got " + describe(stated));
   }
   const double value = positive_number(stated, "value", file, pointer);
-  const double clock = stated.contains("clock_hz") ? positive_number(stated, "clock_hz", file, pointer) : spec.clocks.boost.value;
+  const double clock =
+      stated.contains("clock_hz") ? positive_number(stated, "clock_hz", file, pointer) : spec.clocks.boost.value;
   const double derived = 2 * *rate * static_cast<double>(spec.sm.count) * clock;
   const double apart = std::fabs(derived / value - 1);
   if (apart <= kPeakTolerance) return;
-  throw ConfigError(file, pointer,
-                    fmt::format("expected the stated peak within 2 % of lanes x clock x 2, got {:.4g} against {:.4g} ({:.1f} % apart)",
-                                value, derived, 100 * apart));
+  throw ConfigError(
+      file, pointer,
+      fmt::format(
+          "expected the stated peak within 2 % of lanes x clock x 2, got {:.4g} against {:.4g} ({:.1f} % apart)", value,
+          derived, 100 * apart));
 }
 
 bool has(const std::vector<std::string>& paths, std::string_view path) {
@@ -93,7 +98,8 @@ void settle_memory(const GpuSpec& before, const std::vector<std::string>& change
   if (has(changed, "dram.capacity") && !has(changed, "dram.usable")) {
     dram.usable = before.dram.usable * (dram.capacity / before.dram.capacity);
   }
-  if (has(changed, "dram.usable") && !has(changed, "dram.capacity")) dram.capacity = std::max(dram.capacity, dram.usable);
+  if (has(changed, "dram.usable") && !has(changed, "dram.capacity"))
+    dram.capacity = std::max(dram.capacity, dram.usable);
   SmSpec& sm = d.spec.sm;
   if (has(changed, "sm.shared_memory") && !has(changed, "sm.shared_memory_per_cta")) {
     sm.shared_memory_per_cta = std::min(before.sm.shared_memory_per_cta * (sm.shared_memory / before.sm.shared_memory),
@@ -106,7 +112,8 @@ void settle_memory(const GpuSpec& before, const std::vector<std::string>& change
   if (has(changed, "l2.latency") && !has(changed, "l2.far_latency")) {
     l2.far_latency = before.l2.far_latency * (l2.latency / before.l2.latency);
   }
-  if (has(changed, "power.limit") && !has(changed, "power.idle")) d.spec.power.idle = std::min(d.spec.power.idle, d.spec.power.limit);
+  if (has(changed, "power.limit") && !has(changed, "power.idle"))
+    d.spec.power.idle = std::min(d.spec.power.idle, d.spec.power.limit);
 }
 
 }  // namespace
@@ -114,7 +121,8 @@ void settle_memory(const GpuSpec& before, const std::vector<std::string>& change
 void check_stated_peaks(const Json& root, const std::string& file, const GpuSpec& spec, bool required) {
   const auto peak = root.find("peak");
   if (peak == root.end() || !peak->is_object()) {
-    if (required || peak != root.end()) throw ConfigError(file, "/peak", "expected the stated peaks, fp32_flop_per_s at least");
+    if (required || peak != root.end())
+      throw ConfigError(file, "/peak", "expected the stated peaks, fp32_flop_per_s at least");
     return;
   }
   if (required && !peak->contains("fp32_flop_per_s")) throw ConfigError(file, "/peak/fp32_flop_per_s", "missing");
@@ -128,9 +136,11 @@ void settle(const GpuSpec& before, const std::vector<std::string>& changed, Desc
 }
 
 std::string consistency_problem(const GpuSpec& g) {
-  const auto at_most = [](std::string_view path, double value, std::string_view other, double limit, std::string_view unit) {
+  const auto at_most = [](std::string_view path, double value, std::string_view other, double limit,
+                          std::string_view unit) {
     if (value <= limit) return std::string{};
-    return fmt::format("{}: expected at most {} ({}), got {}", path, other, format_field(limit, unit), format_field(value, unit));
+    return fmt::format("{}: expected at most {} ({}), got {}", path, other, format_field(limit, unit),
+                       format_field(value, unit));
   };
   const SmSpec& sm = g.sm;
   std::vector<std::string> found{
@@ -138,12 +148,14 @@ std::string consistency_problem(const GpuSpec& g) {
       at_most("clocks.sustained", g.clocks.sustained.value, "the boost clock", g.clocks.boost.value, "hz"),
       at_most("dram.usable", g.dram.usable.value, "the capacity", g.dram.capacity.value, "bytes"),
       at_most("sm.shared_memory", sm.shared_memory.value, "the L1 capacity", g.l1.capacity.value, "bytes"),
-      at_most("sm.shared_memory_per_cta", sm.shared_memory_per_cta.value, "the SM's shared memory", sm.shared_memory.value, "bytes"),
+      at_most("sm.shared_memory_per_cta", sm.shared_memory_per_cta.value, "the SM's shared memory",
+              sm.shared_memory.value, "bytes"),
       at_most("sm.max_threads_per_cta", sm.max_threads_per_cta, "32 times the warps of an SM", 32.0 * sm.max_warps, ""),
       at_most("l2.latency", g.l2.latency.value, "the far latency", g.l2.far_latency.value, "cycles"),
       at_most("power.idle", g.power.idle.value, "the power limit", g.power.limit.value, "w")};
   if (std::fabs(sm.cuda_core[DataType::fp32] - sm.fp32_lanes) > 1e-9 * sm.fp32_lanes) {
-    found.push_back(fmt::format("sm.cuda_core.fp32: expected the FP32 lanes ({}), got {}", sm.fp32_lanes, sm.cuda_core[DataType::fp32]));
+    found.push_back(fmt::format("sm.cuda_core.fp32: expected the FP32 lanes ({}), got {}", sm.fp32_lanes,
+                                sm.cuda_core[DataType::fp32]));
   }
   const auto first = std::find_if(found.begin(), found.end(), [](const std::string& s) { return !s.empty(); });
   return first == found.end() ? "" : *first;

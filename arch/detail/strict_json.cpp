@@ -26,7 +26,8 @@ std::string parse_problem(const std::string& what) {
   if (const auto at = what.find("line "); at != std::string::npos) {
     place = what.substr(at, what.find(':', at) - at) + ": ";
   }
-  if (what.find("out_of_range.406") != std::string::npos) return "expected finite numbers, got one beyond the range of a double";
+  if (what.find("out_of_range.406") != std::string::npos)
+    return "expected finite numbers, got one beyond the range of a double";
   if (const auto last = what.find("last read: "); last != std::string::npos) {
     return place + "expected JSON, got " + one_line(what.substr(last + 11), 60);
   }
@@ -55,7 +56,8 @@ class Checker : public nlohmann::json_sax<Json> {
   }
   bool key(string_t& name) override {
     if (!keys_.back().insert(name).second) {
-      throw ConfigError(file_, "", fmt::format("expected unique keys, got \"{}\" twice in one object", one_line(name, 60)));
+      throw ConfigError(file_, "",
+                        fmt::format("expected unique keys, got \"{}\" twice in one object", one_line(name, 60)));
     }
     return true;
   }
@@ -98,7 +100,8 @@ Json parse_trusted(std::string_view text, const std::string& file) {
 }
 
 Json parse_strict(std::string_view text, const std::string& file) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw ConfigError(file, "", "expected JSON, got an empty file");
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    throw ConfigError(file, "", "expected JSON, got an empty file");
   Checker checker(file);
   Json::sax_parse(text, &checker);
   return parse_trusted(text, file);
@@ -136,9 +139,12 @@ std::string describe(const Json& value) {
 std::string pointer_token(std::string_view key) {
   std::string out;
   for (const char c : one_line(key, 60)) {
-    if (c == '~') out += "~0";
-    else if (c == '/') out += "~1";
-    else out += c;
+    if (c == '~')
+      out += "~0";
+    else if (c == '/')
+      out += "~1";
+    else
+      out += c;
   }
   return out;
 }

@@ -30,7 +30,8 @@ std::string rate_text(double per_s, DataType type) {
 }
 
 std::string bandwidth_text(BytesPerSecond b) {
-  return b.value >= 1e9 && b.value < 1e13 ? fmt::format("{:.4g} GB/s", b.value / 1e9) : arch::format_quantity(b.value, "bytes_per_s");
+  return b.value >= 1e9 && b.value < 1e13 ? fmt::format("{:.4g} GB/s", b.value / 1e9)
+                                          : arch::format_quantity(b.value, "bytes_per_s");
 }
 
 double sparse_peak(const GpuSpec& g, DataType type) {
@@ -41,15 +42,17 @@ double sparse_peak(const GpuSpec& g, DataType type) {
 std::string headline(const GpuSpec& g) {
   std::string architecture(to_string(g.architecture));
   architecture.front() = static_cast<char>(architecture.front() - 'a' + 'A');
-  std::string out = fmt::format("{}: {}, {} ({}, compute capability {})\n", g.name, g.product, g.chip, architecture, g.compute_capability);
-  out += fmt::format("{} SMs at {}, {} FP32, ", g.sm.count, arch::format_quantity(g.clocks.boost.value, "hz"),
-                     rate_text(g.cuda_core_peak(DataType::fp32).value, DataType::fp32));
+  std::string out = fmt::format("{}: {}, {} ({}, compute capability {})\n", g.name, g.product, g.chip, architecture,
+                                g.compute_capability);
+  std::string facts =
+      fmt::format("{} SMs at {}, {} FP32, ", g.sm.count, arch::format_quantity(g.clocks.boost.value, "hz"),
+                  rate_text(g.cuda_core_peak(DataType::fp32).value, DataType::fp32));
   if (g.has_tensor_path(DataType::fp16)) {
-    out += fmt::format("{} FP16 on tensor cores, ", rate_text(g.tensor_peak(DataType::fp16).value, DataType::fp16));
+    facts += fmt::format("{} FP16 tensor, ", rate_text(g.tensor_peak(DataType::fp16).value, DataType::fp16));
   }
-  out += fmt::format("{} {} at {}, {}\n", arch::format_quantity(g.dram.capacity.value, "bytes"), g.dram.technology,
-                     bandwidth_text(g.dram.peak_bandwidth), arch::format_quantity(g.power.limit.value, "w"));
-  return out;
+  facts += fmt::format("{} {} at {}, {}", arch::format_quantity(g.dram.capacity.value, "bytes"), g.dram.technology,
+                       bandwidth_text(g.dram.peak_bandwidth), arch::format_quantity(g.power.limit.value, "w"));
+  return out + wrap(facts, static_cast<int>(kPageWidth), "");
 }
 
 std::string peak_section(const GpuSpec& g) {
@@ -92,9 +95,11 @@ bool has_line(const arch::FieldView& field, std::string_view prefix) {
 std::string field_line(const arch::FieldView& field, std::string_view prefix, bool color) {
   std::string name = field.path.substr(prefix.size());
   std::replace(name.begin(), name.end(), '_', ' ');
-  const std::string source = shorten(field.source, kPageWidth - 2 - kNameWidth - kValueWidth - 2);
-  return fmt::format("  {:<{}}{:>{}}  {}{}{}\n", name, kNameWidth, field.value, kValueWidth, color ? "\033[2m" : "", source,
-                     color ? "\033[0m" : "");
+  // A long source goes on in its own column.
+  const std::string indent(2 + kNameWidth + kValueWidth + 2, ' ');
+  const std::string source = wrap(field.source, static_cast<int>(kPageWidth), indent).substr(indent.size());
+  return fmt::format("  {:<{}}{:>{}}  {}{}{}", name, kNameWidth, field.value, kValueWidth, color ? "\033[2m" : "",
+                     source, color ? "\033[0m" : "");
 }
 
 std::string field_sections(const ResolvedGpu& gpu, bool color) {
@@ -122,9 +127,11 @@ std::string mig_section(const GpuSpec& g) {
   for (const auto& p : g.mig) {
     table.row({"  " + p.name, std::to_string(p.sm_count), arch::format_quantity(p.memory.value, "bytes"),
                bandwidth_text(g.dram.peak_bandwidth * p.memory_fraction),
-               arch::format_quantity(g.l2.capacity.value * p.memory_fraction, "bytes"), std::to_string(p.max_instances)});
+               arch::format_quantity(g.l2.capacity.value * p.memory_fraction, "bytes"),
+               std::to_string(p.max_instances)});
   }
-  return '\n' + table.render({}) + fmt::format("  A slice is a GPU of its own: --gpu {}:{}\n", g.name, g.mig.front().name);
+  return '\n' + table.render({}) +
+         fmt::format("  A slice is a GPU of its own: --gpu {}:{}\n", g.name, g.mig.front().name);
 }
 
 Json number(double v) {
@@ -162,14 +169,16 @@ std::string gpu_table(const std::vector<ResolvedGpu>& gpus, int width) {
     const GpuSpec& g = gpu.spec;
     table.row({g.name, std::string(to_string(g.architecture)), std::to_string(g.sm.count),
                rate_text(g.cuda_core_peak(DataType::fp32).value, DataType::fp32),
-               rate_text(g.tensor_peak(DataType::fp16).value, DataType::fp16), arch::format_quantity(g.dram.capacity.value, "bytes"),
-               bandwidth_text(g.dram.peak_bandwidth), arch::format_quantity(g.power.limit.value, "w")});
+               rate_text(g.tensor_peak(DataType::fp16).value, DataType::fp16),
+               arch::format_quantity(g.dram.capacity.value, "bytes"), bandwidth_text(g.dram.peak_bandwidth),
+               arch::format_quantity(g.power.limit.value, "w")});
   }
   return table.render({width, false});
 }
 
 std::string gpu_page(const ResolvedGpu& gpu, bool color) {
-  std::string out = headline(gpu.spec) + '\n' + peak_section(gpu.spec) + field_sections(gpu, color) + mig_section(gpu.spec);
+  std::string out =
+      headline(gpu.spec) + '\n' + peak_section(gpu.spec) + field_sections(gpu, color) + mig_section(gpu.spec);
   out += fmt::format("\nCalibration: {}. Sources: arch/SOURCES.md.\n", gpu.calibration_id);
   out += fmt::format("Each line is a --set path, blanks as underscores: --set gpu.dram.peak_bandwidth=2.4TB/s\n");
   for (const auto& note : gpu.notes) out += wrap("Note: " + note, static_cast<int>(kPageWidth), "");
@@ -188,7 +197,8 @@ std::string gpu_json(const ResolvedGpu& gpu) {
            {"peaks", peaks_json(g)}};
   out["fields"] = Json::array();
   for (const auto& f : gpu.fields) {
-    out["fields"].push_back({{"path", f.path}, {"value", number(f.number)}, {"unit", f.unit}, {"text", f.value}, {"source", f.source}});
+    out["fields"].push_back(
+        {{"path", f.path}, {"value", number(f.number)}, {"unit", f.unit}, {"text", f.value}, {"source", f.source}});
   }
   out["mig"] = Json::array();
   for (const auto& p : g.mig) {

@@ -81,7 +81,8 @@ TEST_CASE("the four A100 boards differ in bandwidth and power", "[arch][facts]")
 }
 
 TEST_CASE("peaks are SMs x rate x 2 x clock", "[arch][facts]") {
-  // A100: 108 x 64 x 2 x 1.410 GHz = 19.49 TFLOP/s; tensor FP16 108 x 1024 x 2 x 1.410 = 311.9; TF32 half of it; INT8 twice.
+  // A100: 108 x 64 x 2 x 1.410 GHz = 19.49 TFLOP/s; tensor FP16 108 x 1024 x 2 x 1.410 = 311.9; TF32 half of it; INT8
+  // twice.
   const auto a100 = resolve_gpu("a100-sxm4-40gb").spec;
   CHECK_THAT(a100.cuda_core_peak(DataType::fp32).value, WithinRel(19.49e12, 1e-3));
   CHECK_THAT(a100.tensor_peak(DataType::fp16).value, WithinRel(311.9e12, 1e-3));

@@ -34,7 +34,8 @@ class TempFile {
 
  private:
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("voltaic_loader_test_" + std::to_string(counter_++));
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("voltaic_loader_test_" + std::to_string(counter_++));
   std::string path_;
   static inline int counter_ = 0;
 };
@@ -85,7 +86,8 @@ TEST_CASE("a resolved GPU written as JSON and read back is the same GPU", "[arch
 
 TEST_CASE("a file may start from a built-in and change some numbers", "[arch][loader]") {
   const TempFile file(R"({"base": "a100-sxm4-80gb", "dram": {"peak_bandwidth_bytes_per_s": 3e12},
-    "sm": {"count": {"value": 120, "source": "assumed: a rumour"}}})", "fat.json");
+    "sm": {"count": {"value": 120, "source": "assumed: a rumour"}}})",
+                      "fat.json");
   const auto gpu = resolve_gpu(file.str());
   CHECK(gpu.spec.name == "fat");
   CHECK(gpu.spec.dram.peak_bandwidth == 3000_GBps);
@@ -99,13 +101,16 @@ TEST_CASE("a full description is refused with file, pointer, expectation and fin
         "toy.json: /dram/stream_efficiency: expected (0, 1], got 1.3");
   CHECK(refusal([](Json& j) { j["sm"]["count"] = 108; }) ==
         "toy.json: /sm/count: expected {\"value\", \"source\"}, got 108 without a source");
-  CHECK(refusal([](Json& j) { j["sm"]["count"]["source"] = "trust me"; }).find("/sm/count/source: expected") != std::string::npos);
+  CHECK(refusal([](Json& j) { j["sm"]["count"]["source"] = "trust me"; }).find("/sm/count/source: expected") !=
+        std::string::npos);
   CHECK(refusal([](Json& j) { j["sm"]["count"]["value"] = 0; }) ==
         "toy.json: /sm/count: expected a whole number from 1 to 1000000, got 0");
   CHECK(refusal([](Json& j) { j["sm"]["count"]["value"] = 10.5; }) ==
         "toy.json: /sm/count: expected a whole number from 1 to 1000000, got 10.5");
-  CHECK(refusal([](Json& j) { j["sm"]["count"]["value"] = "108"; }) == "toy.json: /sm/count: expected a number, got the text \"108\"");
-  CHECK(refusal([](Json& j) { j["sm"]["count"]["value"] = nullptr; }) == "toy.json: /sm/count: expected a number, got null");
+  CHECK(refusal([](Json& j) { j["sm"]["count"]["value"] = "108"; }) ==
+        "toy.json: /sm/count: expected a number, got the text \"108\"");
+  CHECK(refusal([](Json& j) { j["sm"]["count"]["value"] = nullptr; }) ==
+        "toy.json: /sm/count: expected a number, got null");
   CHECK(refusal([](Json& j) { j["clocks"]["boost_hz"]["value"] = -1; }) ==
         "toy.json: /clocks/boost_hz: expected a number above 0 and up to 1e18, got -1");
   CHECK(refusal([](Json& j) { j["clocks"]["boost_hz"]["value"] = 1e300; }) ==
@@ -124,19 +129,23 @@ TEST_CASE("a full description is refused with file, pointer, expectation and fin
 TEST_CASE("a stated peak must agree with lanes x clock x 2 within 2 %", "[arch][loader]") {
   // 108 x 64 x 2 x 1.41 GHz = 19.49 TFLOP/s against 21: 7.2 % apart.
   CHECK(refusal([](Json& j) { j["peak"]["fp32_flop_per_s"]["value"] = 21e12; }) ==
-        "toy.json: /peak/fp32_flop_per_s: expected the stated peak within 2 % of lanes x clock x 2, got 2.1e+13 against 1.949e+13 "
+        "toy.json: /peak/fp32_flop_per_s: expected the stated peak within 2 % of lanes x clock x 2, got 2.1e+13 "
+        "against 1.949e+13 "
         "(7.2 % apart)");
   CHECK(refusal([](Json& j) { j["peak"]["fp32_flop_per_s"]["value"] = 19.2e12; }) == "(no error)");
-  CHECK(refusal([](Json& j) { j["peak"]["fp31_flop_per_s"] = Json{{"value", 1}, {"source", "assumed: x"}}; }).find("unknown key") !=
-        std::string::npos);
+  CHECK(refusal([](Json& j) {
+          j["peak"]["fp31_flop_per_s"] = Json{{"value", 1}, {"source", "assumed: x"}};
+        }).find("unknown key") != std::string::npos);
   CHECK(refusal([](Json& j) { j.erase("peak"); }).find("/peak: expected the stated peaks") != std::string::npos);
 }
 
 TEST_CASE("fields that contradict each other are refused", "[arch][loader]") {
   CHECK(refusal([](Json& j) { j["clocks"]["base_hz"]["value"] = 2e9; }) ==
         "toy.json: clocks.base: expected at most the boost clock (1410 MHz), got 2000 MHz");
-  CHECK(refusal([](Json& j) { j["dram"]["usable_bytes"]["value"] = 1e12; }).find("dram.usable: expected at most") != std::string::npos);
-  CHECK(refusal([](Json& j) { j["sm"]["cuda_core"]["fp32"]["value"] = 128; }).find("expected the FP32 lanes") != std::string::npos);
+  CHECK(refusal([](Json& j) { j["dram"]["usable_bytes"]["value"] = 1e12; }).find("dram.usable: expected at most") !=
+        std::string::npos);
+  CHECK(refusal([](Json& j) { j["sm"]["cuda_core"]["fp32"]["value"] = 128; }).find("expected the FP32 lanes") !=
+        std::string::npos);
 }
 
 TEST_CASE("hostile files get one line that names the file", "[arch][loader]") {
@@ -152,7 +161,8 @@ TEST_CASE("hostile files get one line that names the file", "[arch][loader]") {
   CHECK(text_error("  \r\n") == "toy.json: expected JSON, got an empty file");
   CHECK(text_error("[1, 2]") == "toy.json: /: expected an object, got a list");
   CHECK(text_error("{\"a\": 1, \"a\": 2}") == "toy.json: expected unique keys, got \"a\" twice in one object");
-  CHECK(text_error(std::string(200, '[') + std::string(200, ']')) == "toy.json: expected at most 64 levels of nesting, got more");
+  CHECK(text_error(std::string(200, '[') + std::string(200, ']')) ==
+        "toy.json: expected at most 64 levels of nesting, got more");
   CHECK(text_error("{\"sm\": NaN}").find("line 1") != std::string::npos);
   CHECK(text_error("{\"sm\": Infinity}").find("expected JSON") != std::string::npos);
   CHECK(text_error("{\"sm\": {\"count\": 1e400}}").find("expected finite numbers") != std::string::npos);
@@ -249,13 +259,15 @@ TEST_CASE("a senseless --set gets one line", "[arch][set]") {
   CHECK(set_error("gpu.dram.peak_bandwidth=inf").find("expected bytes per second") != std::string::npos);
   CHECK(set_error("gpu.dram.peak_bandwidth=12GHz").find("expected bytes per second") != std::string::npos);
   CHECK(set_error("gpu.dram.peak_bandwidth=0").find("expected a number above 0") != std::string::npos);
-  CHECK(set_error("gpu.dram.peak_bandwidth*=1e18").find("expected a number above 0 and up to 1e18") != std::string::npos);
+  CHECK(set_error("gpu.dram.peak_bandwidth*=1e18").find("expected a number above 0 and up to 1e18") !=
+        std::string::npos);
   CHECK(set_error("gpu.dram.stream_efficiency=1.3").find("expected (0, 1], got 1.3") != std::string::npos);
   CHECK(set_error("gpu.dram.peak_bandwith=1TB/s") ==
         "--set gpu.dram.peak_bandwith=1TB/s: unknown path; the nearest is gpu.dram.peak_bandwidth");
   CHECK(set_error("dram.peak_bandwidth=1TB/s").find("the nearest is gpu.dram.peak_bandwidth") != std::string::npos);
   CHECK(set_error("calibration.no.such=1").find("unknown path") != std::string::npos);
-  CHECK(set_error("gpu.clocks.base=9GHz") == "--set gpu.clocks.base: expected at most the boost clock (1410 MHz), got 9000 MHz");
+  CHECK(set_error("gpu.clocks.base=9GHz") ==
+        "--set gpu.clocks.base: expected at most the boost clock (1410 MHz), got 9000 MHz");
   CHECK(set_error("gpu.architecture=hopper").find("GPU file") != std::string::npos);
   CHECK_THROWS_AS(parse_override("gpu.sm.count"), UsageError);
   CHECK_THROWS_AS(parse_override("=3"), UsageError);

@@ -29,11 +29,13 @@ TEST_CASE("units carry SI and binary prefixes", "[arch][quantity]") {
 }
 
 TEST_CASE("a quantity that makes no sense is refused with an example", "[arch][quantity]") {
-  for (const char* text : {"", " ", "fast", "nan", "inf", "-inf", "1e400", "2.4TB/s/s", "2.4 T B/s", "0x10", "1,5GB/s", "12GHz", "--3"}) {
+  for (const char* text :
+       {"", " ", "fast", "nan", "inf", "-inf", "1e400", "2.4TB/s/s", "2.4 T B/s", "0x10", "1,5GB/s", "12GHz", "--3"}) {
     INFO(text);
     CHECK_THROWS_AS(parse_quantity(text, "bytes_per_s"), UsageError);
   }
-  CHECK_THROWS_WITH(parse_quantity("12GHz", "bytes_per_s"), "expected bytes per second (such as 2.4TB/s), got \"12GHz\"");
+  CHECK_THROWS_WITH(parse_quantity("12GHz", "bytes_per_s"),
+                    "expected bytes per second (such as 2.4TB/s), got \"12GHz\"");
   CHECK_THROWS_AS(parse_quantity("5GB", ""), UsageError);
   CHECK_THROWS_AS(parse_quantity("1e308TB", "bytes"), UsageError);
 }
