@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reverse-mode differentiation: walks the forward nodes backwards and lets each operation's rule write its gradient kernels.
+// Reverse-mode differentiation: walks the forward nodes backwards and lets each operation's rule write its gradient
+// kernels.
 #include <fmt/format.h>
 
 #include <utility>
@@ -50,9 +51,10 @@ bool takes_part(const detail::GradientTape& tape, const Node& node) {
 void refuse_quantised(const OpGraph& graph) {
   for (const Node& node : graph.nodes()) {
     if (node.compute != DataType::int8 && node.compute != DataType::int4 && node.compute != DataType::fp8) continue;
-    throw UnsupportedError(fmt::format("node '{}': a product in {} has no backward rule; train in mixed-fp16, mixed-bf16, fp16, "
-                                       "bf16, tf32 or fp32",
-                                       one_line(node.id), to_string(node.compute)));
+    throw UnsupportedError(
+        fmt::format("node '{}': a product in {} has no backward rule; train in mixed-fp16, mixed-bf16, fp16, "
+                    "bf16, tf32 or fp32",
+                    one_line(node.id), to_string(node.compute)));
   }
 }
 

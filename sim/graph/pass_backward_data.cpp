@@ -46,7 +46,8 @@ void split_gradient(GradientTape& tape, const Node& node) {
   }
   Attributes attributes;
   attributes.set("axis", axis_of(node, -1, x.shape.size()));
-  tape.give(node.inputs[0], tape.emit(OpType::concat, "concat", std::move(parts), x.shape, x.dtype, std::move(attributes)));
+  tape.give(node.inputs[0],
+            tape.emit(OpType::concat, "concat", std::move(parts), x.shape, x.dtype, std::move(attributes)));
 }
 
 /// Zeros of the full shape with dy copied into its place.
@@ -110,7 +111,8 @@ void combine_gradient(GradientTape& tape, const Node& node) {
     Attributes attributes;
     attributes.set("experts", expert_shape[0]);
     attributes.set("capacity", expert_shape[1]);
-    tape.give(experts, tape.emit(OpType::moe_dispatch, "dispatch", {dy, index}, expert_shape, dtype, std::move(attributes)));
+    tape.give(experts,
+              tape.emit(OpType::moe_dispatch, "dispatch", {dy, index}, expert_shape, dtype, std::move(attributes)));
   }
   if (node.inputs.size() < 3 || !tape.wants(node.inputs[2])) return;
   const Shape& weight = tape.tensor(node.inputs[2]).shape;  // [T, k]
@@ -142,7 +144,7 @@ void movement_gradient(GradientTape& tape, const Node& node) {
     case OpType::reshape: return tape.give(x, tape.reshape(dy, tape.tensor(x).shape, "dx_view"));
     case OpType::transpose: return transpose_gradient(tape, node);
     case OpType::slice: return slice_gradient(tape, node);
-    case OpType::expand:       // give() sums over the expanded dimensions.
+    case OpType::expand:  // give() sums over the expanded dimensions.
     case OpType::contiguous:
     case OpType::copy: return tape.give(x, dy);
     case OpType::concat: return concat_gradient(tape, node);
@@ -163,7 +165,8 @@ void indexing_gradient(GradientTape& tape, const Node& node) {
       return tape.give(source, tape.emit(OpType::embedding_backward, "grad", {tape.packed(dy, "dy_packed"), index},
                                          table.shape, table.dtype, std::move(rows)));
     case OpType::gather:
-      return tape.give(source, tape.emit(OpType::scatter_add, "grad", {dy, index}, table.shape, table.dtype, std::move(rows)));
+      return tape.give(source,
+                       tape.emit(OpType::scatter_add, "grad", {dy, index}, table.shape, table.dtype, std::move(rows)));
     case OpType::scatter_add:
       return tape.give(source, tape.emit(OpType::gather, "grad", {dy, index}, table.shape, table.dtype));
     case OpType::moe_dispatch: return dispatch_gradient(tape, node);

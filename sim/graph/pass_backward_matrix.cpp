@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gradients of products: each operand's gradient is a product of its own, in the layout that PyTorch's autograd asks of cuBLAS.
+// Gradients of products: each operand's gradient is a product of its own, in the layout that PyTorch's autograd asks of
+// cuBLAS.
 #include <utility>
 
 #include "sim/graph/detail/gradient_tape.hpp"
@@ -165,10 +166,9 @@ void attention_gradient(GradientTape& tape, const Node& node) {
   const TensorId k = node.inputs[1];
   const TensorId v = node.inputs[2];
   const TensorId y = node.outputs[0];
-  const TensorId dq =
-      tape.emit(OpType::attention_backward, "attention", {tape.gradient(y), q, k, v, y},
-                std::vector<Shape>{tape.tensor(q).shape, tape.tensor(k).shape, tape.tensor(v).shape},
-                tape.tensor(q).dtype, node.attributes);
+  const TensorId dq = tape.emit(OpType::attention_backward, "attention", {tape.gradient(y), q, k, v, y},
+                                std::vector<Shape>{tape.tensor(q).shape, tape.tensor(k).shape, tape.tensor(v).shape},
+                                tape.tensor(q).dtype, node.attributes);
   tape.give(q, dq);
   tape.give(k, dq + 1);
   tape.give(v, dq + 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gradients of pointwise operations and dropout: the kernels that PyTorch's derivative formulas [PyTorchDerivatives] launch, one
-// node each, reading the tensors that they read.
+// Gradients of pointwise operations and dropout: the kernels that PyTorch's derivative formulas [PyTorchDerivatives]
+// launch, one node each, reading the tensors that they read.
 #include <utility>
 
 #include "sim/graph/detail/gradient_tape.hpp"
@@ -68,8 +68,8 @@ void selection(const Rule& r) {
     const std::string_view loses = (r.node.op == OpType::maximum) == (i == 0) ? "lt" : "gt";
     const TensorId tie = r.compare(OpType::compare, "tie_" + side, {r.x, r.other()}, relation("eq"));
     const TensorId half = r.run(OpType::div_scalar, "half_" + side, {r.dy}, value(2));
-    const TensorId shared =
-        r.tape.emit(OpType::where, "shared_" + side, {tie, half, r.dy}, r.tape.tensor(r.dy).shape, r.tape.tensor(r.dy).dtype);
+    const TensorId shared = r.tape.emit(OpType::where, "shared_" + side, {tie, half, r.dy}, r.tape.tensor(r.dy).shape,
+                                        r.tape.tensor(r.dy).dtype);
     const TensorId lost = r.compare(OpType::compare, "lost_" + side, {r.x, r.other()}, relation(loses));
     r.give(i, r.run(OpType::masked_fill, "d" + side, {shared, lost}, value(0)));
   }
@@ -129,8 +129,7 @@ void two_tensors(const Rule& r) {
       if (r.wants(1)) r.give(1, r.run(OpType::masked_fill, "dx", {r.dy, r.x}, value(0)));
       if (r.wants(2)) r.give(2, r.run(OpType::masked_fill, "dy", {r.dy, r.x}, value(0)));
       return;
-    case OpType::masked_fill:
-      return r.give(0, r.run(OpType::masked_fill, "dx", {r.dy, r.other()}, value(0)));
+    case OpType::masked_fill: return r.give(0, r.run(OpType::masked_fill, "dx", {r.dy, r.other()}, value(0)));
     case OpType::silu_mul:
     case OpType::gelu_mul: {  // One fused kernel, as its forward.
       Attributes attributes;
@@ -157,10 +156,9 @@ void composed(const Rule& r) {
       return r.give(0, r.run(OpType::mul, "dx", {half, r.run(OpType::pow_scalar, "cube", {r.y}, value(3))}));
     }
     case OpType::reciprocal:  // -dy * (y * y)
-      return r.give(0, r.run(OpType::mul, "dx", {r.run(OpType::neg, "negative", {r.dy}),
-                                                 r.run(OpType::mul, "square", {r.y, r.y})}));
-    case OpType::abs:
-      return r.give(0, r.run(OpType::mul, "dx", {r.dy, r.run(OpType::abs, "sign", {r.x})}));
+      return r.give(0, r.run(OpType::mul, "dx",
+                             {r.run(OpType::neg, "negative", {r.dy}), r.run(OpType::mul, "square", {r.y, r.y})}));
+    case OpType::abs: return r.give(0, r.run(OpType::mul, "dx", {r.dy, r.run(OpType::abs, "sign", {r.x})}));
     case OpType::sin: return r.give(0, r.run(OpType::mul, "dx", {r.dy, r.run(OpType::cos, "cos", {r.x})}));
     case OpType::cos: {
       const TensorId slope = r.run(OpType::neg, "negative", {r.run(OpType::sin, "sin", {r.x})});
@@ -217,9 +215,11 @@ void pointwise_gradient(GradientTape& tape, const Node& node) {
   const Rule rule{tape, node};
   if (node.op == OpType::dropout) {
     Attributes attributes = node.attributes;
-    return rule.give(0, rule.run(OpType::dropout_backward, "grad", {rule.dy, tape.dropout_mask(node)}, std::move(attributes)));
+    return rule.give(
+        0, rule.run(OpType::dropout_backward, "grad", {rule.dy, tape.dropout_mask(node)}, std::move(attributes)));
   }
-  if (node.op == OpType::dropout_backward || node.op == OpType::pointwise_backward || node.op == OpType::fused_pointwise) {
+  if (node.op == OpType::dropout_backward || node.op == OpType::pointwise_backward ||
+      node.op == OpType::fused_pointwise) {
     tape.unsupported(node);
   }
   if (node.inputs.size() > 1 && node.op != OpType::rope) return two_tensors(rule);

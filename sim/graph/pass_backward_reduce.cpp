@@ -104,8 +104,8 @@ void normalization_gradient(GradientTape& tape, const Node& node) {
   const Shape& shape = tape.tensor(node.inputs[1]).shape;
   std::vector<Shape> shapes{shape};
   if (biased) shapes.push_back(shape);
-  const TensorId dw =
-      tape.emit(OpType::norm_param_grad, "param_grad", {dy, x}, shapes, tape.tensor(node.inputs[1]).dtype, std::move(attributes));
+  const TensorId dw = tape.emit(OpType::norm_param_grad, "param_grad", {dy, x}, shapes,
+                                tape.tensor(node.inputs[1]).dtype, std::move(attributes));
   tape.give(node.inputs[1], dw);
   if (biased) tape.give(node.inputs[2], dw + 1);
 }
@@ -132,7 +132,8 @@ void reduction_gradient(GradientTape& tape, const Node& node) {
   TensorId dx = tape.expand(dy, x.shape, "expand");
   if (node.op == OpType::reduce_mean) {
     Attributes count;
-    const double reduced = static_cast<double>(x.elements()) / static_cast<double>(std::max<std::int64_t>(elements(kept), 1));
+    const double reduced =
+        static_cast<double>(x.elements()) / static_cast<double>(std::max<std::int64_t>(elements(kept), 1));
     count.set("value", reduced);
     dx = tape.pointwise(OpType::div_scalar, "dx", {dx}, std::move(count));
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Pointwise fusion: connected pointwise operations of one output shape become one kernel, as graph compilers make them.
 //
-// A group must be convex: no path may leave and re-enter it. Each node gets a stage, the largest number of fusion borders on any
-// path to it; an edge is a border unless both ends could fuse. Stages never fall along a path and rise at a border, so nodes that
-// fusable edges connect within one stage are convex. Then a group whose results only one later group reads joins that group,
-// which is convex too: every path out of the first leads into the second, and none leads back.
+// A group must be convex: no path may leave and re-enter it. Each node gets a stage, the largest number of fusion
+// borders on any path to it; an edge is a border unless both ends could fuse. Stages never fall along a path and rise
+// at a border, so nodes that fusable edges connect within one stage are convex. Then a group whose results only one
+// later group reads joins that group, which is convex too: every path out of the first leads into the second, and none
+// leads back.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -236,6 +237,8 @@ std::int64_t Fuser::rebuild() {
 
 }  // namespace
 
-std::int64_t fuse_pointwise(OpGraph& graph) { return Fuser(graph).run(); }
+std::int64_t fuse_pointwise(OpGraph& graph) {
+  return Fuser(graph).run();
+}
 
 }  // namespace voltaic::graph

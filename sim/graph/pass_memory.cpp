@@ -37,8 +37,8 @@ std::vector<TensorId> storages(const OpGraph& graph) {
   return storage;
 }
 
-/// Bytes that a kernel saves for its backward beside its outputs: log-probabilities of a loss, the places of a pooling's maxima
-/// (8 bytes each), the log-sum-exp of fused attention, mean and deviation of a norm (4 bytes each).
+/// Bytes that a kernel saves for its backward beside its outputs: log-probabilities of a loss, the places of a
+/// pooling's maxima (8 bytes each), the log-sum-exp of fused attention, mean and deviation of a norm (4 bytes each).
 double saved_beside(const OpGraph& graph, const Node& node) {
   const auto tensor = [&](TensorId t) -> const Tensor& { return graph.tensor(t); };
   if (node.inputs.empty() || node.outputs.empty()) return 0;
@@ -135,10 +135,12 @@ MemoryPlan plan_memory(const OpGraph& graph) {
     if (tensor.role == TensorRole::parameter) add_to(plan.weights, bytes);
     if (tensor.role == TensorRole::parameter_gradient) add_to(plan.gradients, bytes);
     if (tensor.role == TensorRole::optimizer_state) add_to(plan.optimizer_state, bytes);
-    if (tensor.role == TensorRole::buffer) add_to(tensor.name.starts_with("kv_cache") ? plan.kv_cache : plan.weights, bytes);
+    if (tensor.role == TensorRole::buffer)
+      add_to(tensor.name.starts_with("kv_cache") ? plan.kv_cache : plan.weights, bytes);
   }
   for (const Node& node : graph.nodes()) {
-    if (node.op == OpType::optimizer_step) add_to(plan.optimizer_state, to_blocks(node.attributes.number("state_bytes", 0)));
+    if (node.op == OpType::optimizer_step)
+      add_to(plan.optimizer_state, to_blocks(node.attributes.number("state_bytes", 0)));
   }
   plan.activations = peak_activations(graph);
   return plan;

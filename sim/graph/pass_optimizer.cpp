@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The optimizer phase as PyTorch's fused multi-tensor kernels run it. A launch takes a list of tensors cut into chunks of 65,536
-// elements and ends at 320 chunks or at the number of tensors whose addresses fit its arguments [PyTorchMTA]; a long tensor spans
-// launches. One node is one launch.
+// The optimizer phase as PyTorch's fused multi-tensor kernels run it. A launch takes a list of tensors cut into chunks
+// of 65,536 elements and ends at 320 chunks or at the number of tensors whose addresses fit its arguments [PyTorchMTA];
+// a long tensor spans launches. One node is one launch.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -19,10 +19,10 @@ constexpr std::int64_t kChunksPerLaunch = 320;
 constexpr std::array<std::int64_t, 6> kTensorsPerLaunch{0, 110, 64, 48, 36, 30};
 
 constexpr std::array<std::pair<Optimizer, std::string_view>, 5> kNames{{{Optimizer::sgd, "sgd"},
-                                                                         {Optimizer::momentum, "momentum"},
-                                                                         {Optimizer::adam, "adam"},
-                                                                         {Optimizer::adamw, "adamw"},
-                                                                         {Optimizer::lamb, "lamb"}}};
+                                                                        {Optimizer::momentum, "momentum"},
+                                                                        {Optimizer::adam, "adam"},
+                                                                        {Optimizer::adamw, "adamw"},
+                                                                        {Optimizer::lamb, "lamb"}}};
 
 /// Elements read and written per parameter element, and the state kept.
 struct Accesses {
@@ -37,7 +37,8 @@ Accesses accesses(Optimizer optimizer) {
     case Optimizer::sgd: return {2, 2, 1, 0};       // p, g -> p
     case Optimizer::momentum: return {3, 3, 2, 1};  // p, g, m -> p, m
     case Optimizer::adam:
-    case Optimizer::adamw: return {4, 4, 3, 2};  // p, g, m, v -> p, m, v
+    case Optimizer::adamw:
+      return {4, 4, 3, 2};  // p, g, m, v -> p, m, v
     // p, g, m, v -> m, v, u; norms of p and u; p, u -> p.
     case Optimizer::lamb: return {5, 8, 4, 2};
   }
@@ -126,7 +127,8 @@ class LaunchWriter {
   Launch launch_;
 };
 
-void append_launches(OpGraph& graph, const std::vector<Trained>& trained, OpType op, const std::string& name, const Accesses& a) {
+void append_launches(OpGraph& graph, const std::vector<Trained>& trained, OpType op, const std::string& name,
+                     const Accesses& a) {
   LaunchWriter writer(graph, op, name, a, kTensorsPerLaunch[a.lists]);
   for (const Trained& t : trained) writer.add(t, op == OpType::optimizer_step);
   writer.flush();
@@ -134,7 +136,9 @@ void append_launches(OpGraph& graph, const std::vector<Trained>& trained, OpType
 
 }  // namespace
 
-std::string_view to_string(Optimizer optimizer) { return kNames[static_cast<std::size_t>(optimizer)].second; }
+std::string_view to_string(Optimizer optimizer) {
+  return kNames[static_cast<std::size_t>(optimizer)].second;
+}
 
 std::optional<Optimizer> parse_optimizer(std::string_view name) {
   for (const auto& [optimizer, known] : kNames) {

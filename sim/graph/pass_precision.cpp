@@ -11,15 +11,15 @@ namespace voltaic::graph {
 namespace {
 
 constexpr std::array<std::pair<Precision, std::string_view>, 10> kNames{{{Precision::fp64, "fp64"},
-                                                                          {Precision::fp32, "fp32"},
-                                                                          {Precision::tf32, "tf32"},
-                                                                          {Precision::fp16, "fp16"},
-                                                                          {Precision::bf16, "bf16"},
-                                                                          {Precision::int8, "int8"},
-                                                                          {Precision::int4, "int4"},
-                                                                          {Precision::fp8, "fp8"},
-                                                                          {Precision::mixed_fp16, "mixed-fp16"},
-                                                                          {Precision::mixed_bf16, "mixed-bf16"}}};
+                                                                         {Precision::fp32, "fp32"},
+                                                                         {Precision::tf32, "tf32"},
+                                                                         {Precision::fp16, "fp16"},
+                                                                         {Precision::bf16, "bf16"},
+                                                                         {Precision::int8, "int8"},
+                                                                         {Precision::int4, "int4"},
+                                                                         {Precision::fp8, "fp8"},
+                                                                         {Precision::mixed_fp16, "mixed-fp16"},
+                                                                         {Precision::mixed_bf16, "mixed-bf16"}}};
 
 bool is_dense_product(OpType op) {
   const OpFamily f = family(op);
@@ -62,7 +62,8 @@ void multiply_in(OpGraph& graph, DataType math) {
   }
 }
 
-/// Moves the nodes of `graph` one by one into a new graph, with cast nodes in front of those that need other input types.
+/// Moves the nodes of `graph` one by one into a new graph, with cast nodes in front of those that need other input
+/// types.
 class CastInserter {
  public:
   explicit CastInserter(OpGraph& graph) : old_(graph), new_(detail::without_nodes(graph)) {
@@ -129,7 +130,8 @@ void store_weights_as(OpGraph& graph, DataType type) {
   }
   for (TensorId t = 0; t < graph.tensors().size(); ++t) {
     Tensor& tensor = graph.tensor(t);
-    if (tensor.role == TensorRole::parameter && is_floating(tensor.dtype) && multiplied[t] && !kept[t]) tensor.dtype = type;
+    if (tensor.role == TensorRole::parameter && is_floating(tensor.dtype) && multiplied[t] && !kept[t])
+      tensor.dtype = type;
   }
 }
 
@@ -272,7 +274,9 @@ void assign_mixed(OpGraph& graph, DataType half) {
 
 }  // namespace
 
-std::string_view to_string(Precision precision) { return kNames[static_cast<std::size_t>(precision)].second; }
+std::string_view to_string(Precision precision) {
+  return kNames[static_cast<std::size_t>(precision)].second;
+}
 
 std::optional<Precision> parse_precision(std::string_view name) {
   for (const auto& [precision, known] : kNames) {

@@ -27,12 +27,15 @@ void check_size(const std::string& id, const Shape& shape) {
   std::int64_t product = 1;
   for (const std::int64_t dim : shape) {
     if (dim != 0 && (__builtin_mul_overflow(product, dim, &product) || product > kMaxElements)) {
-      throw UnsupportedError(fmt::format("node '{}': a gradient of shape {} has more than 2^62 elements", one_line(id), to_string(shape)));
+      throw UnsupportedError(
+          fmt::format("node '{}': a gradient of shape {} has more than 2^62 elements", one_line(id), to_string(shape)));
     }
   }
 }
 
-bool is_view(OpType op) { return family(op) == OpFamily::view; }
+bool is_view(OpType op) {
+  return family(op) == OpFamily::view;
+}
 
 }  // namespace
 
@@ -122,7 +125,8 @@ TensorId GradientTape::emit(OpType op, std::string_view role, std::vector<Tensor
   return shapes.empty() ? kNoTensor : nodes_.back().outputs.front();
 }
 
-TensorId GradientTape::pointwise(OpType op, std::string_view role, std::vector<TensorId> inputs, Attributes attributes) {
+TensorId GradientTape::pointwise(OpType op, std::string_view role, std::vector<TensorId> inputs,
+                                 Attributes attributes) {
   const Tensor& like = tensor(inputs.front());
   return emit(op, role, std::move(inputs), like.shape, like.dtype, std::move(attributes));
 }
@@ -145,8 +149,8 @@ TensorId GradientTape::sum_to(TensorId gradient, const Shape& shape) {
   ++converted_;
   Attributes attributes;
   attributes.set("axes", std::move(axes));
-  const TensorId sum =
-      emit(OpType::reduce_sum, "sum" + number, {gradient}, std::move(kept), tensor(gradient).dtype, std::move(attributes));
+  const TensorId sum = emit(OpType::reduce_sum, "sum" + number, {gradient}, std::move(kept), tensor(gradient).dtype,
+                            std::move(attributes));
   return reshape(sum, shape, "sum" + number + "_view");
 }
 
@@ -165,8 +169,8 @@ void GradientTape::give(TensorId of, TensorId gradient) {
   if (total != kNoTensor) {
     --holders_[total - gradient_.size()];
     ++sums_;
-    given = emit(OpType::add, sums_ == 1 ? "accumulate" : fmt::format("accumulate{}", sums_), {total, given}, target.shape,
-                 target.dtype);
+    given = emit(OpType::add, sums_ == 1 ? "accumulate" : fmt::format("accumulate{}", sums_), {total, given},
+                 target.shape, target.dtype);
   }
   total = given;
   ++holders_[given - gradient_.size()];
@@ -181,7 +185,8 @@ TensorId GradientTape::dropout_mask(const Node& node) {
 }
 
 void GradientTape::unsupported(const Node& node) const {
-  throw UnsupportedError(fmt::format("node '{}': operation {} has no backward rule", one_line(node.id), to_string(node.op)));
+  throw UnsupportedError(
+      fmt::format("node '{}': operation {} has no backward rule", one_line(node.id), to_string(node.op)));
 }
 
 void GradientTape::seed() {
@@ -201,7 +206,8 @@ void GradientTape::seed() {
   for (const TensorId t : forward_.outputs) {
     if (!known(t) || gradient_[t] != kNoTensor) continue;
     const Tensor& output = tensor(t);
-    gradient_[t] = add({.name = output.name + ".grad", .shape = output.shape, .dtype = output.dtype, .role = TensorRole::gradient});
+    gradient_[t] = add(
+        {.name = output.name + ".grad", .shape = output.shape, .dtype = output.dtype, .role = TensorRole::gradient});
     ++holders_.back();
   }
 }

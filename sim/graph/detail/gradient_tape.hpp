@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What gradient rules write on: backward nodes gather here, beside an unchanged forward graph, and are appended at the end.
+// What gradient rules write on: backward nodes gather here, beside an unchanged forward graph, and are appended at the
+// end.
 #pragma once
 
 #include <deque>
@@ -16,7 +17,8 @@ namespace voltaic::graph::detail {
 inline constexpr TensorId kNoTensor = UINT32_MAX;
 using Strides = std::vector<std::int64_t>;
 
-/// Strides of a view of other strides under a new shape, or nothing when the elements must be copied (as ATen's view()).
+/// Strides of a view of other strides under a new shape, or nothing when the elements must be copied (as ATen's
+/// view()).
 std::optional<Strides> view_strides(const Shape& from, const Strides& strides, const Shape& to);
 Strides packed_strides(const Shape& shape);
 
@@ -32,16 +34,16 @@ class GradientTape {
   /// Sum of the gradients given to this forward tensor so far, or kNoTensor.
   TensorId gradient(TensorId id) const { return gradient_[id]; }
 
-  /// Adds `gradient` to that of forward tensor `of` (does nothing when unwanted). Sums over broadcast dimensions and converts the
-  /// type first where they differ; a second gradient costs an `add`.
+  /// Adds `gradient` to that of forward tensor `of` (does nothing when unwanted). Sums over broadcast dimensions and
+  /// converts the type first where they differ; a second gradient costs an `add`.
   void give(TensorId of, TensorId gradient);
 
   /// One backward node of the forward node at work; `role` completes its id: "fc1.backward.wgrad".
   TensorId emit(OpType op, std::string_view role, std::vector<TensorId> inputs, Shape shape, DataType dtype,
                 Attributes attributes = {});
   /// The same for several outputs; returns the first, the others follow it.
-  TensorId emit(OpType op, std::string_view role, std::vector<TensorId> inputs, std::vector<Shape> shapes, DataType dtype,
-                Attributes attributes);
+  TensorId emit(OpType op, std::string_view role, std::vector<TensorId> inputs, std::vector<Shape> shapes,
+                DataType dtype, Attributes attributes);
   /// A pointwise kernel in the shape and type of its first input.
   TensorId pointwise(OpType op, std::string_view role, std::vector<TensorId> inputs, Attributes attributes = {});
 
@@ -77,7 +79,7 @@ class GradientTape {
 
   const OpGraph& forward_;
   NodeId current_ = kNoNode;
-  int sums_ = 0;       ///< Of the node at work: keeps ids apart.
+  int sums_ = 0;  ///< Of the node at work: keeps ids apart.
   int converted_ = 0;
   std::vector<bool> wanted_;
   std::vector<TensorId> gradient_;

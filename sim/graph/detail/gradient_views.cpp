@@ -114,7 +114,8 @@ TensorId GradientTape::expand(TensorId t, const Shape& shape, std::string_view r
   return view;
 }
 
-TensorId GradientTape::slice(TensorId t, std::int64_t axis, std::int64_t start, std::int64_t end, std::string_view role) {
+TensorId GradientTape::slice(TensorId t, std::int64_t axis, std::int64_t start, std::int64_t end,
+                             std::string_view role) {
   const Tensor& from = tensor(t);
   const auto known = strided_.find(t);
   Strides strides = known == strided_.end() ? packed_strides(from.shape) : known->second;

@@ -9,7 +9,8 @@ using namespace voltaic::graph::test;
 namespace {
 
 /// Forward graph of one operation on parameter x (and others), differentiated from its output.
-Sketch single(OpType op, const std::vector<Shape>& shapes, std::vector<std::pair<std::string, Attributes::Value>> attributes = {}) {
+Sketch single(OpType op, const std::vector<Shape>& shapes,
+              std::vector<std::pair<std::string, Attributes::Value>> attributes = {}) {
   Sketch g;
   std::vector<TensorId> inputs;
   for (const Shape& shape : shapes) inputs.push_back(g.input("x" + std::to_string(inputs.size()), shape));
@@ -31,8 +32,8 @@ TEST_CASE("a two-layer network has the gradient kernels counted by hand", "[grap
   append_backward(g.graph);
   check_sound(g.graph);
   // seed, loss; fc2: dgrad, wgrad, bgrad; relu; fc1: wgrad, bgrad (no dgrad: x is the network's input).
-  CHECK(backward_ops(g.graph) == std::vector<std::string>{"fill", "cross_entropy_backward", "matmul", "matmul", "reduce_sum",
-                                                          "pointwise_backward", "matmul", "reduce_sum"});
+  CHECK(backward_ops(g.graph) == std::vector<std::string>{"fill", "cross_entropy_backward", "matmul", "matmul",
+                                                          "reduce_sum", "pointwise_backward", "matmul", "reduce_sum"});
   CHECK(output_of(g.graph, "fc2.backward.dgrad").shape == Shape{8, 32});
   CHECK(find_tensor(g.graph, "w2.grad").shape == Shape{4, 32});
   CHECK(find_tensor(g.graph, "w1.grad").shape == Shape{32, 16});
@@ -130,20 +131,23 @@ TEST_CASE("convolution gradients leave out the network's input", "[graph][backwa
   Sketch g;
   const TensorId x = g.input("x", {2, 3, 8, 8});
   const std::pair<std::string, Attributes::Value> pad{"padding", std::int64_t{1}};
-  const TensorId c1 = g.op(OpType::conv2d, "conv1", {x, g.parameter("w1", {4, 3, 3, 3}), g.parameter("b1", {4})}, {pad});
+  const TensorId c1 =
+      g.op(OpType::conv2d, "conv1", {x, g.parameter("w1", {4, 3, 3, 3}), g.parameter("b1", {4})}, {pad});
   const TensorId bn = g.op(OpType::batch_norm, "bn", {c1, g.parameter("bn.w", {4}), g.parameter("bn.b", {4})},
                            {{"training", std::int64_t{1}}});
-  const TensorId c2 = g.op(OpType::conv_transpose2d, "conv2", {bn, g.parameter("w2", {4, 5, 2, 2})}, {{"stride", std::int64_t{2}}});
+  const TensorId c2 =
+      g.op(OpType::conv_transpose2d, "conv2", {bn, g.parameter("w2", {4, 5, 2, 2})}, {{"stride", std::int64_t{2}}});
   const TensorId pool = g.op(OpType::max_pool2d, "pool", {c2}, {{"kernel", std::int64_t{2}}});
   const TensorId resized = g.op(OpType::resize, "up", {pool}, {{"scale", 2.0}});
   g.graph.outputs = {g.op(OpType::global_avg_pool2d, "gap", {resized})};
   append_backward(g.graph);
   check_sound(g.graph);
-  CHECK(backward_ops(g.graph) ==
-        std::vector<std::string>{"expand", "div_scalar", "resize_backward", "pool_backward", "conv_dgrad", "conv_wgrad",
-                                 "batch_norm_backward", "conv_wgrad", "reduce_sum"});
+  CHECK(backward_ops(g.graph) == std::vector<std::string>{"expand", "div_scalar", "resize_backward", "pool_backward",
+                                                          "conv_dgrad", "conv_wgrad", "batch_norm_backward",
+                                                          "conv_wgrad", "reduce_sum"});
   CHECK(find_tensor(g.graph, "w1.grad").shape == Shape{4, 3, 3, 3});
-  CHECK(count(g.graph, find_node(g.graph, "conv1.backward.wgrad")).mac == count(g.graph, find_node(g.graph, "conv1")).mac);
+  CHECK(count(g.graph, find_node(g.graph, "conv1.backward.wgrad")).mac ==
+        count(g.graph, find_node(g.graph, "conv1")).mac);
 }
 
 TEST_CASE("pointwise gradients run the kernels of the eager framework", "[graph][backward]") {
@@ -163,14 +167,17 @@ TEST_CASE("pointwise gradients run the kernels of the eager framework", "[graph]
   CHECK(backward_ops(single(OpType::reduce_mean, {s}).graph) == Ops{"reshape", "expand", "div_scalar"});
 
   const Sketch relu = single(OpType::relu, {s});
-  CHECK(find_node(relu.graph, "op.backward.grad").inputs[1] == find_node(relu.graph, "op").outputs[0]);  // Saves its output.
+  CHECK(find_node(relu.graph, "op.backward.grad").inputs[1] ==
+        find_node(relu.graph, "op").outputs[0]);  // Saves its output.
   const Sketch gelu = single(OpType::gelu, {s});
-  CHECK(find_node(gelu.graph, "op.backward.grad").inputs[1] == find_node(gelu.graph, "op").inputs[0]);  // Saves its input.
+  CHECK(find_node(gelu.graph, "op.backward.grad").inputs[1] ==
+        find_node(gelu.graph, "op").inputs[0]);  // Saves its input.
 }
 
 TEST_CASE("every pointwise function that has a gradient gives one of its own shape", "[graph][backward]") {
   for (const OpType op : all_ops()) {
-    if (family(op) != OpFamily::pointwise || op == OpType::pointwise_backward || op == OpType::fused_pointwise) continue;
+    if (family(op) != OpFamily::pointwise || op == OpType::pointwise_backward || op == OpType::fused_pointwise)
+      continue;
     const bool integer_result = op == OpType::compare || op == OpType::compare_scalar || op == OpType::logical_not;
     INFO(to_string(op));
     std::vector<std::pair<std::string, Attributes::Value>> attributes{{"value", 2.0}, {"relation", std::string("lt")}};
@@ -200,9 +207,11 @@ TEST_CASE("every pointwise function that has a gradient gives one of its own sha
 TEST_CASE("views and movements are undone", "[graph][backward]") {
   Sketch g;
   const TensorId x = g.parameter("x", {4, 6});
-  const TensorId first = g.op(OpType::split, "split", {x}, {{"axis", std::int64_t{1}}, {"sizes", std::vector<std::int64_t>{2, 4}}}, 2);
+  const TensorId first =
+      g.op(OpType::split, "split", {x}, {{"axis", std::int64_t{1}}, {"sizes", std::vector<std::int64_t>{2, 4}}}, 2);
   const TensorId second = first + 1;
-  const TensorId sliced = g.op(OpType::slice, "slice", {second}, {{"axis", std::int64_t{1}}, {"start", std::int64_t{1}}, {"end", std::int64_t{3}}});
+  const TensorId sliced = g.op(OpType::slice, "slice", {second},
+                               {{"axis", std::int64_t{1}}, {"start", std::int64_t{1}}, {"end", std::int64_t{3}}});
   const TensorId joined = g.op(OpType::concat, "concat", {first, sliced}, {{"axis", std::int64_t{0}}});
   const TensorId padded = g.op(OpType::pad, "pad", {joined}, {{"pads", std::vector<std::int64_t>{1, 0, 0, 2}}});
   const TensorId wide = g.op(OpType::reshape, "wide", {padded}, {{"shape", std::vector<std::int64_t>{9, 1, 4}}});
@@ -218,23 +227,28 @@ TEST_CASE("a mixture of experts is differentiated through its routing weights", 
   Sketch g;
   const TensorId x = g.input("x", {16, 8});
   const TensorId logits = g.op(OpType::linear, "router", {x, g.parameter("gate", {4, 8})});
-  const TensorId weight = g.op(OpType::topk, "topk", {g.op(OpType::softmax, "p", {logits})}, {{"k", std::int64_t{2}}}, 2);
+  const TensorId weight =
+      g.op(OpType::topk, "topk", {g.op(OpType::softmax, "p", {logits})}, {{"k", std::int64_t{2}}}, 2);
   const TensorId index = weight + 1;
   const TensorId sent = g.op(OpType::moe_dispatch, "dispatch", {x, index}, {{"experts", std::int64_t{4}}});
   const TensorId up = g.op(OpType::grouped_linear, "up", {sent, g.parameter("w1", {4, 16, 8})});
-  const TensorId act = g.op(OpType::silu_mul, "act", {up, g.op(OpType::grouped_linear, "gate_up", {sent, g.parameter("w3", {4, 16, 8})})});
-  const TensorId down = g.op(OpType::grouped_linear, "down", {act, g.parameter("w2", {4, 16, 8})}, {{"transposed_weight", std::int64_t{1}}});
+  const TensorId act = g.op(OpType::silu_mul, "act",
+                            {up, g.op(OpType::grouped_linear, "gate_up", {sent, g.parameter("w3", {4, 16, 8})})});
+  const TensorId down = g.op(OpType::grouped_linear, "down", {act, g.parameter("w2", {4, 16, 8})},
+                             {{"transposed_weight", std::int64_t{1}}});
   g.graph.outputs = {g.op(OpType::moe_combine, "combine", {down, index, weight})};
   append_backward(g.graph);
   check_sound(g.graph, false);
-  for (const char* name : {"gate", "w1", "w2", "w3"}) CHECK(find_tensor(g.graph, std::string(name) + ".grad").shape == find_tensor(g.graph, name).shape);
+  for (const char* name : {"gate", "w1", "w2", "w3"})
+    CHECK(find_tensor(g.graph, std::string(name) + ".grad").shape == find_tensor(g.graph, name).shape);
 }
 
 TEST_CASE("an operation without a rule is refused by name", "[graph][backward]") {
   Sketch g;
   const TensorId x = g.parameter("x", {4, 2, 8});
   g.graph.outputs = {g.op(OpType::all_reduce, "sum", {x})};
-  CHECK_THROWS_WITH(append_backward(g.graph), Catch::Matchers::Equals("node 'sum': operation all_reduce has no backward rule"));
+  CHECK_THROWS_WITH(append_backward(g.graph),
+                    Catch::Matchers::Equals("node 'sum': operation all_reduce has no backward rule"));
   CHECK(g.graph.nodes().size() == 1);  // And the graph is as it was.
 }
 

@@ -24,7 +24,9 @@ struct Sketch {
   TensorId input(std::string name, Shape shape, DataType dtype = DataType::fp32) {
     return add(std::move(name), std::move(shape), TensorRole::input, dtype);
   }
-  TensorId parameter(std::string name, Shape shape) { return add(std::move(name), std::move(shape), TensorRole::parameter); }
+  TensorId parameter(std::string name, Shape shape) {
+    return add(std::move(name), std::move(shape), TensorRole::parameter);
+  }
 
   TensorId op(OpType type, std::string id, std::vector<TensorId> inputs,
               std::vector<std::pair<std::string, Attributes::Value>> attributes = {}, std::size_t outputs = 1) {
@@ -49,7 +51,8 @@ inline std::vector<const Node*> nodes_of(const OpGraph& graph, Phase phase) {
 }
 
 inline int count_ops(const OpGraph& graph, OpType op) {
-  return static_cast<int>(std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node& n) { return n.op == op; }));
+  return static_cast<int>(
+      std::count_if(graph.nodes().begin(), graph.nodes().end(), [&](const Node& n) { return n.op == op; }));
 }
 
 inline const Node& find_node(const OpGraph& graph, std::string_view id) {
@@ -114,7 +117,8 @@ inline Sketch mlp() {
   return g;
 }
 
-/// One pre-norm transformer layer with unfused attention, [B 2, S 8, D 32], 4 heads, dropout, tied embedding of 64 words.
+/// One pre-norm transformer layer with unfused attention, [B 2, S 8, D 32], 4 heads, dropout, tied embedding of 64
+/// words.
 inline Sketch transformer() {
   Sketch g;
   const std::int64_t b = 2, s = 8, d = 32, heads = 4;
@@ -125,7 +129,8 @@ inline Sketch transformer() {
   const TensorId n = g.op(OpType::layer_norm, "ln", {x, g.parameter("ln.w", {d}), g.parameter("ln.b", {d})});
   const auto head = [&](const std::string& name) {
     const TensorId p = g.op(OpType::linear, name, {n, g.parameter(name + ".w", {d, d}), g.parameter(name + ".b", {d})});
-    const TensorId v = g.op(OpType::reshape, name + ".view", {p}, {{"shape", std::vector<std::int64_t>{b, s, heads, d / heads}}});
+    const TensorId v =
+        g.op(OpType::reshape, name + ".view", {p}, {{"shape", std::vector<std::int64_t>{b, s, heads, d / heads}}});
     const TensorId t = g.op(OpType::transpose, name + ".t", {v}, {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});
     return g.op(OpType::contiguous, name + ".c", {t});
   };
@@ -144,9 +149,11 @@ inline Sketch transformer() {
   const TensorId o = g.op(OpType::linear, "o", {merged, g.parameter("o.w", {d, d}), g.parameter("o.b", {d})});
   const TensorId hidden_drop = g.op(OpType::dropout, "hidden_dropout", {o}, {{"p", 0.1}}, 2);
   const TensorId residual = g.op(OpType::add, "residual", {hidden_drop, x});
-  const TensorId up = g.op(OpType::linear, "up", {residual, g.parameter("up.w", {4 * d, d}), g.parameter("up.b", {4 * d})});
+  const TensorId up =
+      g.op(OpType::linear, "up", {residual, g.parameter("up.w", {4 * d, d}), g.parameter("up.b", {4 * d})});
   const TensorId act = g.op(OpType::gelu, "gelu", {up});
-  const TensorId down = g.op(OpType::linear, "down", {act, g.parameter("down.w", {d, 4 * d}), g.parameter("down.b", {d})});
+  const TensorId down =
+      g.op(OpType::linear, "down", {act, g.parameter("down.w", {d, 4 * d}), g.parameter("down.b", {d})});
   const TensorId flat = g.op(OpType::reshape, "flat", {down}, {{"shape", std::vector<std::int64_t>{b * s, d}}});
   const TensorId logits = g.op(OpType::linear, "head", {flat, table});
   g.graph.loss = g.op(OpType::cross_entropy, "loss", {logits, labels});

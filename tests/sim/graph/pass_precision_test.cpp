@@ -43,10 +43,10 @@ TEST_CASE("autocast casts each weight once and each activation where it is used"
   CHECK(find_tensor(g.graph, "up.w").dtype == DataType::fp32);
   CHECK(find_node(g.graph, "q").compute == DataType::fp16);
   CHECK(find_tensor(g.graph, "q.y").dtype == DataType::fp16);
-  CHECK(find_tensor(g.graph, "ln.y").dtype == DataType::fp32);       // The embedding gave fp32 already.
+  CHECK(find_tensor(g.graph, "ln.y").dtype == DataType::fp32);  // The embedding gave fp32 already.
   CHECK(find_tensor(g.graph, "scale.y").dtype == DataType::fp16);
-  CHECK(find_tensor(g.graph, "masked.y").dtype == DataType::fp32);   // The mask is fp32: widest wins.
-  CHECK(find_tensor(g.graph, "residual.y").dtype == DataType::fp32); // fp16 plus an fp32 residual.
+  CHECK(find_tensor(g.graph, "masked.y").dtype == DataType::fp32);    // The mask is fp32: widest wins.
+  CHECK(find_tensor(g.graph, "residual.y").dtype == DataType::fp32);  // fp16 plus an fp32 residual.
   CHECK(find_tensor(g.graph, "gelu.y").dtype == DataType::fp16);
   CHECK(find_tensor(g.graph, "loss.y").dtype == DataType::fp32);
   // Casts: q, k, v: input, weight, bias each; context: probabilities; o: weight, bias; up: input, weight, bias;
@@ -75,7 +75,8 @@ TEST_CASE("softmax reads fp16 itself and bf16 through a cast", "[graph][precisio
   }
 }
 
-TEST_CASE("mixed precision trains fp32 parameters with fp32 gradients through 16-bit products", "[graph][precision][backward]") {
+TEST_CASE("mixed precision trains fp32 parameters with fp32 gradients through 16-bit products",
+          "[graph][precision][backward]") {
   Sketch g = transformer();
   assign_precision(g.graph, Precision::mixed_fp16);
   append_backward(g.graph);
