@@ -183,23 +183,30 @@ class T5 {
 
   /// Decode does not run the encoder, nor the cross-attention keys; their weights lie in memory all the same.
   void account_for_encoder() {
-    w_.scope("encoder");
-    const Dim cross = c_.decoder_layers * 2 * inner() * c_.hidden;
-    Dim total = cross + c_.hidden + c_.buckets * c_.heads;
-    for (Dim i = 0; i < c_.encoder_layers; ++i) {
-      const Dim matrices = c_.gated ? 3 : 2;
-      const bool mixture = sparse(i, c_.encoder_step);
-      total += 4 * inner() * c_.hidden + 2 * c_.hidden + matrices * c_.ffn * c_.hidden * (mixture ? c_.experts : 1);
-      if (mixture) total += c_.experts * c_.hidden;
-    }
-    w_.parameter("idle_weights", {total});
+    w_.scope("encoder.idle");
+    w_.parameter("relative_attention_bias", {c_.buckets, c_.heads});
+    w_.parameter("final_norm", {c_.hidden});
+    w_.parameter("cross_attention", {c_.decoder_layers, 2, inner(), c_.hidden});
+    w_.parameter("attention", {c_.encoder_layers, 4, inner(), c_.hidden});
+    w_.parameter("norms", {c_.encoder_layers, 2, c_.hidden});
+    const Dim mixtures = sparse_layers(c_.encoder_layers, c_.encoder_step);
+    const Dim matrices = c_.gated ? 3 : 2;
+    w_.parameter("mlp", {c_.encoder_layers - mixtures, matrices, c_.ffn, c_.hidden});
+    if (mixtures == 0) return;
+    w_.parameter("experts", {mixtures, matrices, c_.experts, c_.ffn, c_.hidden});
+    w_.parameter("routers", {mixtures, c_.experts, c_.hidden});
+  }
+
+  Dim sparse_layers(Dim layers, Dim step) const {
+    Dim count = 0;
+    for (Dim i = 0; i < layers; ++i) count += sparse(i, step) ? 1 : 0;
+    return count;
   }
 
   Dim idle_parameters() const {
-    Dim sparse_layers = 0;
-    for (Dim i = 0; i < c_.encoder_layers; ++i) sparse_layers += sparse(i, c_.encoder_step) ? 1 : 0;
-    for (Dim i = 0; i < c_.decoder_layers; ++i) sparse_layers += sparse(i, c_.decoder_step) ? 1 : 0;
-    return sparse_layers == 0 ? 0 : sparse_layers * (c_.experts - 1) * 2 * c_.ffn * c_.hidden;
+    const Dim mixtures =
+        sparse_layers(c_.encoder_layers, c_.encoder_step) + sparse_layers(c_.decoder_layers, c_.decoder_step);
+    return mixtures == 0 ? 0 : mixtures * (c_.experts - 1) * 2 * c_.ffn * c_.hidden;
   }
 
   const T5Config& c_;
