@@ -70,7 +70,7 @@ SimtLaw::SimtLaw(const arch::ParameterTree& tree)
       row_exponent_(tree.number_or("row_fetch_exponent", 0)),
       row_unaligned_(tree.number_or("row_fetch_unaligned", 1)),
       store_(tree.number("store")),
-      store_unaligned_(tree.number_or("store_unaligned", 1))) {
+      store_unaligned_(tree.number_or("store_unaligned", 1)) {
   for (const auto& k : tree.elements("kernels")) kernels_.push_back(read_kernel(k));
   ensure(!kernels_.empty(), "a matrix calibration lists no kernel");
 }
