@@ -94,11 +94,14 @@ void write_grid(JsonWriter& w, const kernel::Launch& launch) {
   w.end_array();
 }
 
+constexpr std::array<std::string_view, kernel::kBounds> kLegNames{"tensor_s", "fma_s",   "dram_s",   "l2_s",
+                                                                  "shared_s", "issue_s", "latency_s"};
+
 void write_legs(JsonWriter& w, const kernel::KernelCost& cost) {
   w.key("legs");
   w.begin_object();
   for (std::size_t b = 0; b < kernel::kBounds; ++b) {
-    w.member(std::string(kernel::kBoundNames[b]) + "_s", cost.legs[b].value);
+    w.member(kLegNames[b], cost.legs[b].value);
   }
   w.end_object();
   w.member("bound", kernel::to_string(cost.bound()));

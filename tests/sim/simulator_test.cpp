@@ -119,6 +119,7 @@ TEST_CASE("a graph without work takes no time and divides by nothing", "[simulat
 TEST_CASE("a recorded step pays no host between kernels", "[simulator]") {
   const Simulator simulator(gpu("a100-sxm4-80gb"));
   auto eager = options(false, 1);
+  eager.precision = graph::Precision::fp16;
   auto recorded = eager;
   recorded.framework = kernel::Framework::graph;
   const auto g = workload("bert-base", false, 1);

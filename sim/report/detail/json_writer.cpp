@@ -32,6 +32,13 @@ std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
+/// Bytes that `text` starts with and that need no escape: printable ASCII but for quote and backslash.
+std::size_t plain_run(std::string_view text) {
+  std::size_t n = 0;
+  while (n < text.size() && text[n] >= 0x20 && text[n] < 0x7F && text[n] != '"' && text[n] != '\\') ++n;
+  return n;
+}
+
 /// The JSON grammar of numbers, which is narrower than that of C.
 bool json_number(std::string_view t) {
   std::size_t i = 0;
@@ -107,7 +114,7 @@ void JsonWriter::key(std::string_view name) {
 }
 
 void JsonWriter::value(double number) {
-  const std::string text = shortest(number);
+  const std::string text = shortest(number);  // throws before anything is written
   before_value();
   out_ += text;
 }
@@ -145,6 +152,10 @@ void JsonWriter::quoted(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   out_ += '"';
   while (!text.empty()) {
+    const std::size_t run = plain_run(text);
+    out_.append(text.substr(0, run));
+    text.remove_prefix(run);
+    if (text.empty()) break;
     const char c = text[0];
     const auto code = static_cast<unsigned char>(c);
     std::size_t used = 1;
