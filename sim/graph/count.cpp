@@ -34,7 +34,9 @@ class Shapes {
   const Node& node_;
 };
 
-double last(const Shape& shape) { return shape.empty() ? 1 : static_cast<double>(shape.back()); }
+double last(const Shape& shape) {
+  return shape.empty() ? 1 : static_cast<double>(shape.back());
+}
 
 OpCount matrix_count(const Node& node, const Shapes& s) {
   if (node.op == OpType::linear || node.op == OpType::grouped_linear) {
@@ -46,8 +48,8 @@ OpCount matrix_count(const Node& node, const Shapes& s) {
   return {s.out() * static_cast<double>(a[k]), 0};
 }
 
-/// Forward, data gradient and weight gradient of one convolution do the same multiply-adds: each filter tap of a group's
-/// channels for each position of the side the filter slides over.
+/// Forward, data gradient and weight gradient of one convolution do the same multiply-adds: each filter tap of a
+/// group's channels for each position of the side the filter slides over.
 OpCount convolution_count(const Node& node, const Shapes& s) {
   switch (node.op) {
     case OpType::conv_dgrad: {
@@ -76,8 +78,8 @@ OpCount attention_count(const Node& node, const Shapes& s) {
       heads * attention_pairs(q[2], k[2], node.attributes.flag("causal"), node.attributes.integer("window", 0));
   const double d = last(q);
   const double dv = last(v);
-  if (!backward) return {pairs * (d + dv), 6 * pairs};                   // Scale and a softmax of 5.
-  return {pairs * (3 * d + 2 * dv), 7 * pairs + 2 * s.in(0)};            // Scores again, dV, dP, dQ, dK.
+  if (!backward) return {pairs * (d + dv), 6 * pairs};         // Scale and a softmax of 5.
+  return {pairs * (3 * d + 2 * dv), 7 * pairs + 2 * s.in(0)};  // Scores again, dV, dP, dQ, dK.
 }
 
 OpCount recurrent_count(const Node& node, const Shapes& s) {
@@ -90,7 +92,8 @@ OpCount recurrent_count(const Node& node, const Shapes& s) {
   const auto layers = static_cast<double>(node.attributes.integer("layers", 1));
   const double directions = node.attributes.flag("bidirectional") ? 2 : 1;
   const double steps = static_cast<double>(x[0]) * static_cast<double>(x[1]) * directions;
-  const double widths = last(x) + (layers - 1) * hidden * directions + layers * hidden;  // Inputs and states, all layers.
+  const double widths =
+      last(x) + (layers - 1) * hidden * directions + layers * hidden;  // Inputs and states, all layers.
   return {steps * gates * hidden * widths, steps * layers * hidden * (3 * gates + functions)};
 }
 
@@ -136,8 +139,7 @@ double pointwise_flop(const Node& node, const Shapes& s) {
 double pooling_flop(const Node& node, const Shapes& s) {
   if (node.op == OpType::global_avg_pool2d) return s.in(0);
   const auto kernel = node.attributes.integers("kernel");
-  const double taps = kernel.empty() ? 1
-                                     : static_cast<double>(kernel.front()) * static_cast<double>(kernel.back());
+  const double taps = kernel.empty() ? 1 : static_cast<double>(kernel.front()) * static_cast<double>(kernel.back());
   if (node.op != OpType::pool_backward) return s.out() * taps;
   return s.in(0) * (node.attributes.word("of", "") == "max_pool2d" ? 1 : taps);
 }
@@ -213,7 +215,8 @@ double attention_pairs(std::int64_t queries, std::int64_t keys, bool causal, std
   const auto k = static_cast<double>(keys);
   const auto w = static_cast<double>(window);
   if (!causal && window <= 0) return q * k;
-  // Query i stands at position p = keys - queries + i. The keys before position p + shift, cut to [0, keys], summed over i:
+  // Query i stands at position p = keys - queries + i. The keys before position p + shift, cut to [0, keys], summed
+  // over i:
   const auto before = [&](double shift) { return ramp_sum(k - 1 + shift, k) - ramp_sum(k - q - 1 + shift, k); };
   const double upto = causal ? before(1) : before(w);  // Causal: keys 0..p; else up to p + w - 1.
   return window > 0 ? upto - before(1 - w) : upto;     // Less those that have left the window.

@@ -18,7 +18,9 @@ std::int64_t elements(const Shape& shape) {
   return product;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
 
 std::string_view to_string(Phase phase) {
   switch (phase) {
@@ -64,8 +66,12 @@ NodeId OpGraph::add_node(Node node) {
   return id;
 }
 
-std::span<const Tensor> OpGraph::tensors() const { return impl_->tensors; }
-std::span<const Node> OpGraph::nodes() const { return impl_->nodes; }
+std::span<const Tensor> OpGraph::tensors() const {
+  return impl_->tensors;
+}
+std::span<const Node> OpGraph::nodes() const {
+  return impl_->nodes;
+}
 
 Tensor& OpGraph::tensor(TensorId id) {
   ensure(id < impl_->tensors.size(), "tensor id out of range");

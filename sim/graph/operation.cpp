@@ -21,9 +21,9 @@ constexpr OpInfo kOps[] = {
 };
 
 constexpr std::array<std::string_view, 20> kFamilies{
-    "matrix",  "convolution", "attention", "recurrent",      "normalization", "pointwise", "softmax",
-    "reduction", "pooling",   "resize",    "embedding",      "gather_scatter", "moe",      "view",
-    "data_movement", "random", "loss",     "optimizer",      "transfer",      "collective"};
+    "matrix",        "convolution", "attention", "recurrent", "normalization",  "pointwise", "softmax",
+    "reduction",     "pooling",     "resize",    "embedding", "gather_scatter", "moe",       "view",
+    "data_movement", "random",      "loss",      "optimizer", "transfer",       "collective"};
 static_assert(static_cast<std::size_t>(OpFamily::collective) + 1 == kFamilies.size());
 
 auto position(auto& entries, std::string_view name) {
@@ -33,11 +33,17 @@ auto position(auto& entries, std::string_view name) {
 
 }  // namespace
 
-std::string_view to_string(OpType op) { return kOps[static_cast<std::size_t>(op)].name; }
+std::string_view to_string(OpType op) {
+  return kOps[static_cast<std::size_t>(op)].name;
+}
 
-std::string_view to_string(OpFamily family) { return kFamilies[static_cast<std::size_t>(family)]; }
+std::string_view to_string(OpFamily family) {
+  return kFamilies[static_cast<std::size_t>(family)];
+}
 
-OpFamily family(OpType op) { return kOps[static_cast<std::size_t>(op)].family; }
+OpFamily family(OpType op) {
+  return kOps[static_cast<std::size_t>(op)].family;
+}
 
 std::optional<OpType> parse_op(std::string_view name) {
   static const auto by_name = [] {

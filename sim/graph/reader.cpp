@@ -19,10 +19,10 @@ namespace voltaic::graph {
 
 namespace {
 
+using detail::in_quotes;
 using detail::Json;
 using detail::member;
 using detail::Place;
-using detail::in_quotes;
 using detail::required;
 
 constexpr const char* kSchema = "voltaic.graph/1";
@@ -46,7 +46,8 @@ DataType read_data_type(const Json& value, const Place& place) {
 
 class GraphReader {
  public:
-  GraphReader(const Json& document, const std::string& file, const DimValues& overrides, std::vector<std::string>* notes)
+  GraphReader(const Json& document, const std::string& file, const DimValues& overrides,
+              std::vector<std::string>* notes)
       : document_(document), root_(file), dims_(member(document, "dims"), root_["dims"], overrides, notes) {}
 
   OpGraph read() {
@@ -66,7 +67,7 @@ class GraphReader {
   void link_inputs(const Json& json, const Place& place, Node& node);
   OpType read_op(const Json& value, const Place& place) const;
   TensorId find_tensor(const Json& value, const Place& place) const;
-  TensorId add_tensor(Tensor tensor, const Place& place);
+  TensorId add_tensor(const std::string& name, Tensor tensor, const Place& place);
 
   void infer_in_order();
   void infer_node(NodeId id);
@@ -82,19 +83,20 @@ class GraphReader {
   std::vector<Tensor> tensors_;
   std::vector<Node> nodes_;  ///< In file order until assemble().
   std::vector<NodeId> order_;
-  std::unordered_map<std::string, TensorId> tensor_by_name_;
-  std::unordered_map<std::string, NodeId> node_by_id_;
+  std::unordered_map<std::string_view, TensorId> tensor_by_name_;  ///< Keys are strings of the document.
+  std::unordered_map<std::string_view, NodeId> node_by_id_;
 };
 
-TensorId GraphReader::add_tensor(Tensor tensor, const Place& place) {
+TensorId GraphReader::add_tensor(const std::string& name, Tensor tensor, const Place& place) {
   const auto id = static_cast<TensorId>(tensors_.size());
-  const auto [known, fresh] = tensor_by_name_.emplace(tensor.name, id);
+  const auto [known, fresh] = tensor_by_name_.emplace(name, id);
   if (!fresh) {
     const NodeId producer = tensors_[known->second].producer;
     const std::string before =
         producer == kNoNode ? "declared before" : fmt::format("an output of {}", in_quotes(nodes_[producer].id));
-    place.refuse(fmt::format("expected a new tensor name, got {}, {}", in_quotes(tensor.name), before));
+    place.refuse(fmt::format("expected a new tensor name, got {}, {}", in_quotes(name), before));
   }
+  tensor.name = name;
   tensors_.push_back(std::move(tensor));
   return id;
 }
@@ -119,10 +121,10 @@ void GraphReader::read_declarations(const char* list, TensorRole role) {
     } else {
       detail::require_known_keys(entry, here, {"name", "shape", "dtype"});
     }
-    tensor.name = detail::read_name(required(entry, "name", here), here["name"], "a tensor name");
+    const std::string& name = detail::read_name(required(entry, "name", here), here["name"], "a tensor name");
     tensor.shape = dims_.shape(required(entry, "shape", here), here["shape"]);
     if (const Json* dtype = member(entry, "dtype")) tensor.dtype = read_data_type(*dtype, here["dtype"]);
-    add_tensor(std::move(tensor), here["name"]);
+    add_tensor(name, std::move(tensor), here["name"]);
   }
 }
 
@@ -142,24 +144,27 @@ OpType GraphReader::read_op(const Json& value, const Place& place) const {
 Node GraphReader::read_node(const Json& json, const Place& place) {
   detail::require_object(json, place, "a node, an object with id, op, inputs and outputs");
   detail::require_known_keys(json, place,
-                             {"id", "op", "inputs", "outputs", "attributes", "shape", "shapes", "dtypes", "layer", "phase",
-                              "compute", "extra_host_calls", "forward_of"});
+                             {"id", "op", "inputs", "outputs", "attributes", "shape", "shapes", "dtypes", "layer",
+                              "phase", "compute", "extra_host_calls", "forward_of"});
   Node node;
   node.id = detail::read_name(required(json, "id", place), place["id"], "a node id");
   node.op = read_op(required(json, "op", place), place["op"]);
   if (const Json* attributes = member(json, "attributes")) {
     node.attributes = detail::read_attributes(node.op, *attributes, place["attributes"], dims_);
   }
-  if (const Json* layer = member(json, "layer")) node.layer = detail::read_name(*layer, place["layer"], "the name of a layer");
+  if (const Json* layer = member(json, "layer"))
+    node.layer = detail::read_name(*layer, place["layer"], "the name of a layer");
   if (const Json* phase = member(json, "phase")) {
     const auto all = {Phase::forward, Phase::backward, Phase::optimizer};
-    const auto found = std::find_if(all.begin(), all.end(), [&](Phase p) { return *phase == std::string(to_string(p)); });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](Phase p) { return *phase == std::string(to_string(p)); });
     if (found == all.end()) place["phase"].refuse("forward, backward or optimizer", *phase);
     node.phase = *found;
   }
   if (const Json* compute = member(json, "compute")) node.compute = read_data_type(*compute, place["compute"]);
   if (const Json* calls = member(json, "extra_host_calls")) {
-    if (!calls->is_number() || calls->get<double>() < 0) place["extra_host_calls"].refuse("a number of 0 or more", *calls);
+    if (!calls->is_number() || calls->get<double>() < 0)
+      place["extra_host_calls"].refuse("a number of 0 or more", *calls);
     node.extra_host_calls = calls->get<double>();
   }
   return node;
@@ -175,9 +180,9 @@ void GraphReader::read_outputs(const Json& json, const Place& place, NodeId id, 
   detail::require_array(*outputs, list, "a list of tensor names");
   for (std::size_t i = 0; i < outputs->size(); ++i) {
     Tensor tensor;
-    tensor.name = detail::read_name((*outputs)[i], list[i], "a tensor name");
     tensor.producer = id;
-    node.outputs.push_back(add_tensor(std::move(tensor), list[i]));
+    const std::string& name = detail::read_name((*outputs)[i], list[i], "a tensor name");
+    node.outputs.push_back(add_tensor(name, std::move(tensor), list[i]));
   }
 }
 
@@ -215,13 +220,17 @@ void GraphReader::read_nodes() {
   const Place place = root_["nodes"];
   detail::require_array(list, place, "a list of nodes");
   nodes_.reserve(list.size());
+  node_by_id_.reserve(list.size());
+  tensor_by_name_.reserve(tensors_.size() + list.size());
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Place here = place[i];
     Node node = read_node(list[i], here);
     const auto id = static_cast<NodeId>(i);
-    const auto [known, fresh] = node_by_id_.emplace(node.id, id);
+    const std::string& name = list[i].find("id")->get_ref<const std::string&>();
+    const auto [known, fresh] = node_by_id_.emplace(name, id);
     if (!fresh) {
-      here["id"].refuse(fmt::format("expected a unique id, got {}, the id of /nodes/{}", in_quotes(node.id), known->second));
+      here["id"].refuse(
+          fmt::format("expected a unique id, got {}, the id of /nodes/{}", in_quotes(node.id), known->second));
     }
     nodes_.push_back(std::move(node));
     read_outputs(list[i], here, id, nodes_.back());
@@ -244,8 +253,8 @@ void GraphReader::infer_in_order() {
   for (const NodeId id : order_) infer_node(id);
 }
 
-/// A linear that does not state its layout may hold its weight as [out, in] or as [in, out]; where only the second fits,
-/// it is the second.
+/// A linear that does not state its layout may hold its weight as [out, in] or as [in, out]; where only the second
+/// fits, it is the second.
 void GraphReader::settle_layout(Node& node) const {
   if (node.op != OpType::linear || node.inputs.size() < 2 || node.attributes.has("transposed_weight")) return;
   const Shape& x = tensors_[node.inputs[0]].shape;
@@ -286,7 +295,8 @@ void GraphReader::check_statement(const Json& json, const Place& place, const No
   const Json* each = member(json, "shapes");
   if (one != nullptr && each != nullptr) place["shapes"].refuse("expected 'shape' or 'shapes', got both");
   if (one != nullptr) {
-    if (node.outputs.size() != 1) place["shape"].refuse("expected 'shapes' for a node with several outputs, got 'shape'");
+    if (node.outputs.size() != 1)
+      place["shape"].refuse("expected 'shapes' for a node with several outputs, got 'shape'");
     agree(*one, place["shape"], node.outputs[0]);
   }
   if (each != nullptr) {
@@ -308,7 +318,8 @@ void GraphReader::apply_types(const Json& json, const Place& place, const Node& 
   if (types->size() != node.outputs.size()) {
     list.refuse(fmt::format("expected {} data types, one per output, got {}", node.outputs.size(), types->size()));
   }
-  for (std::size_t i = 0; i < types->size(); ++i) tensors_[node.outputs[i]].dtype = read_data_type((*types)[i], list[i]);
+  for (std::size_t i = 0; i < types->size(); ++i)
+    tensors_[node.outputs[i]].dtype = read_data_type((*types)[i], list[i]);
 }
 
 std::vector<TensorId> GraphReader::graph_outputs() const {
@@ -356,13 +367,14 @@ void check_schema(const Json& document, const Place& root) {
   detail::require_object(document, root, "a JSON object");
   const Json& schema = required(document, "schema", root);
   if (schema != kSchema) root["schema"].refuse(fmt::format("'{}'", kSchema), schema);
-  detail::require_known_keys(
-      document, root, {"schema", "name", "dims", "inputs", "parameters", "buffers", "nodes", "outputs", "loss"});
+  detail::require_known_keys(document, root,
+                             {"schema", "name", "dims", "inputs", "parameters", "buffers", "nodes", "outputs", "loss"});
 }
 
 }  // namespace
 
-OpGraph read_graph(std::string_view text, const std::string& file, const DimValues& dims, std::vector<std::string>* notes) {
+OpGraph read_graph(std::string_view text, const std::string& file, const DimValues& dims,
+                   std::vector<std::string>* notes) {
   const Json document = detail::parse_document(text, file);
   check_schema(document, Place(file));
   return GraphReader(document, file, dims, notes).read();

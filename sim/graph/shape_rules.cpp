@@ -39,7 +39,8 @@ Shape broadcast(const Shape& a, const Shape& b) {
     std::int64_t& dim = result[offset + d];
     if (dim == shorter[d] || shorter[d] == 1) continue;
     if (dim != 1) {
-      throw ShapeError(fmt::format("expected shapes that broadcast together, got {} and {}", to_string(a), to_string(b)));
+      throw ShapeError(
+          fmt::format("expected shapes that broadcast together, got {} and {}", to_string(a), to_string(b)));
     }
     dim = shorter[d];
   }

@@ -70,8 +70,10 @@ Shape attention_shape(const RuleContext& c, std::size_t first) {
   return {q[0], q[1], q[2], v[3]};
 }
 
-/// Parameters as frameworks lay them out: per layer and direction w_ih, w_hh and, or not, b_ih, b_hh; or all packed in one.
-void check_recurrent_parameters(const RuleContext& c, std::int64_t hidden, std::int64_t layers, std::int64_t directions) {
+/// Parameters as frameworks lay them out: per layer and direction w_ih, w_hh and, or not, b_ih, b_hh; or all packed in
+/// one.
+void check_recurrent_parameters(const RuleContext& c, std::int64_t hidden, std::int64_t layers,
+                                std::int64_t directions) {
   const std::int64_t gates = c.op == OpType::lstm ? 4 : c.op == OpType::gru ? 3 : 1;
   const std::size_t given = c.input_count() - 1;
   if (given == 1) return;  // Packed: the library's layout is opaque.
@@ -80,9 +82,10 @@ void check_recurrent_parameters(const RuleContext& c, std::int64_t hidden, std::
   const auto count = static_cast<std::int64_t>(given);
   const bool biases = count == times(4, cells);
   if (!biases && count != times(2, cells)) {
-    throw ShapeError(fmt::format("{}: expected 1 packed parameter, {} weights, or {} weights and biases, got {} parameters",
-                                 to_string(c.op), times(2, cells), times(4, cells), given),
-                     "inputs");
+    throw ShapeError(
+        fmt::format("{}: expected 1 packed parameter, {} weights, or {} weights and biases, got {} parameters",
+                    to_string(c.op), times(2, cells), times(4, cells), given),
+        "inputs");
   }
   const std::size_t each = biases ? 4 : 2;
   for (std::size_t cell = 0; cell < given / each; ++cell) {

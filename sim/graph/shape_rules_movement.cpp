@@ -127,7 +127,8 @@ Shape pad_shape(const RuleContext& c) {
   const auto pads = c.attributes.integers("pads");
   const std::size_t rank = c.rank(0);
   if (pads.size() != 2 * rank) {
-    c.refuse_attribute("pads", fmt::format("{} integers, before each dimension and then after each", 2 * rank), to_string(pads));
+    c.refuse_attribute("pads", fmt::format("{} integers, before each dimension and then after each", 2 * rank),
+                       to_string(pads));
   }
   Shape result = c.shape(0);
   for (std::size_t d = 0; d < rank; ++d) {

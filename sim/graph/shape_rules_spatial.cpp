@@ -35,7 +35,8 @@ std::int64_t conv_transpose_size(std::int64_t in, std::int64_t filter, const Con
 }
 
 /// Output of a forward convolution of x by filter w; the inputs' positions serve for the refusals.
-Shape conv_shape(const RuleContext& c, const Shape& x, const Shape& w, bool transposed, std::size_t x_at, std::size_t w_at) {
+Shape conv_shape(const RuleContext& c, const Shape& x, const Shape& w, bool transposed, std::size_t x_at,
+                 std::size_t w_at) {
   const std::size_t dims = w.size() - 2;
   if (x.size() != w.size()) c.refuse_input(x_at, fmt::format("rank {} [N, C, spatial]", w.size()));
   const ConvShape a = conv_attributes(c, dims);
@@ -52,11 +53,11 @@ Shape conv_shape(const RuleContext& c, const Shape& x, const Shape& w, bool tran
 
   Shape y{x[0], transposed ? times(w[1], a.groups) : w[0]};
   for (std::size_t d = 0; d < dims; ++d) {
-    const std::int64_t size =
-        transposed ? conv_transpose_size(x[d + 2], w[d + 2], a, d)
-                   : conv_size(x[d + 2], w[d + 2], a.stride[d], a.padding[d], a.dilation[d]);
+    const std::int64_t size = transposed ? conv_transpose_size(x[d + 2], w[d + 2], a, d)
+                                         : conv_size(x[d + 2], w[d + 2], a.stride[d], a.padding[d], a.dilation[d]);
     if (size < 0 || (transposed && size < 1)) {
-      c.refuse_input(x_at, fmt::format("spatial sizes that hold a filter of {}", to_string(Shape(w.begin() + 2, w.end()))));
+      c.refuse_input(x_at,
+                     fmt::format("spatial sizes that hold a filter of {}", to_string(Shape(w.begin() + 2, w.end()))));
     }
     y.push_back(size);
   }
@@ -111,7 +112,8 @@ TensorType pool_type(const RuleContext& c) {
   TensorType result = c.like(0);
   for (std::size_t d = 0; d < 2; ++d) {
     if (padding[d] > kernel[d] / 2) {
-      c.refuse_attribute("padding", fmt::format("at most half the kernel, {}", kernel[d] / 2), std::to_string(padding[d]));
+      c.refuse_attribute("padding", fmt::format("at most half the kernel, {}", kernel[d] / 2),
+                         std::to_string(padding[d]));
     }
     std::int64_t& size = result.shape[d + 2];
     size = pool_size(size, kernel[d], stride[d], padding[d], c.attributes.flag("ceil_mode"));
@@ -146,7 +148,8 @@ Types resize_rule(const RuleContext& c) {
   c.require_min_rank(0, 3);
   if (c.op == OpType::resize_backward) {
     Shape input = c.required_shape("input_shape");
-    if (input.size() != c.rank(0)) c.refuse_attribute("input_shape", fmt::format("rank {}", c.rank(0)), to_string(input));
+    if (input.size() != c.rank(0))
+      c.refuse_attribute("input_shape", fmt::format("rank {}", c.rank(0)), to_string(input));
     return {{std::move(input), c.dtype(0)}};
   }
   const std::size_t dims = std::min<std::size_t>(c.rank(0) - 2, 3);
@@ -159,11 +162,13 @@ Types resize_rule(const RuleContext& c) {
   }
   const double scale = c.attributes.number("scale", 0);
   if (!(scale > 0 && std::isfinite(scale))) {
-    c.refuse_attribute("scale", "a number above 0, or attribute 'size'", c.attributes.has("scale") ? fmt::format("{}", scale) : "nothing");
+    c.refuse_attribute("scale", "a number above 0, or attribute 'size'",
+                       c.attributes.has("scale") ? fmt::format("{}", scale) : "nothing");
   }
   for (std::size_t d = 2; d < result.shape.size(); ++d) {
     const double size = std::floor(static_cast<double>(result.shape[d]) * scale);
-    if (size > static_cast<double>(kMaxElements)) c.refuse_attribute("scale", "at most 2^62 elements", fmt::format("{}", scale));
+    if (size > static_cast<double>(kMaxElements))
+      c.refuse_attribute("scale", "at most 2^62 elements", fmt::format("{}", scale));
     result.shape[d] = static_cast<std::int64_t>(size);
   }
   return {result};

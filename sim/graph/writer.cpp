@@ -11,7 +11,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Compact text; bytes that are not UTF-8 are replaced, for names may come from anywhere.
-std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 Json declaration(const Tensor& tensor) {
   Json json{{"name", tensor.name}, {"shape", tensor.shape}, {"dtype", to_string(tensor.dtype)}};
@@ -73,7 +75,9 @@ std::string write_graph(const OpGraph& graph) {
   std::vector<std::string> buffers;
   for (const Tensor& tensor : graph.tensors()) {
     if (tensor.producer != kNoNode) continue;
-    auto& list = tensor.role == TensorRole::input ? inputs : tensor.role == TensorRole::parameter ? parameters : buffers;
+    auto& list = tensor.role == TensorRole::input       ? inputs
+                 : tensor.role == TensorRole::parameter ? parameters
+                                                        : buffers;
     list.push_back(dump(declaration(tensor)));
   }
   std::vector<std::string> nodes;

@@ -8,8 +8,8 @@
 
 namespace voltaic::graph {
 
-/// The graph as JSON text, one node a line, dims as integers. read_graph() of it gives the same graph again, except that
-/// tensors without a producer that are neither inputs nor parameters come back as buffers.
+/// The graph as JSON text, one node a line, dims as integers. read_graph() of it gives the same graph again, except
+/// that tensors without a producer that are neither inputs nor parameters come back as buffers.
 std::string write_graph(const OpGraph& graph);
 
 }  // namespace voltaic::graph

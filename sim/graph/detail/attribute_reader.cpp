@@ -58,7 +58,8 @@ Attributes::Value read_value(AttributeKind kind, const Json& value, const Place&
   std::vector<std::string> names;
   for (const AttributeSpec& spec : known) names.emplace_back(spec.name);
   const std::string near = nearest(name, names);
-  const std::string hint = near.empty() ? fmt::format("it knows {}", fmt::join(names, ", ")) : fmt::format("the nearest is '{}'", near);
+  const std::string hint =
+      near.empty() ? fmt::format("it knows {}", fmt::join(names, ", ")) : fmt::format("the nearest is '{}'", near);
   place.refuse(fmt::format("expected an attribute of {}, got {}; {}", to_string(op), in_quotes(name), hint));
 }
 
@@ -70,7 +71,8 @@ Attributes read_attributes(OpType op, const Json& object, const Place& place, co
   Attributes result;
   for (const auto& [name, value] : *object.get_ptr<const Json::object_t*>()) {
     const Place here = place[std::string_view(name)];
-    const auto spec = std::find_if(known.begin(), known.end(), [&n = name](const AttributeSpec& s) { return s.name == n; });
+    const auto spec =
+        std::find_if(known.begin(), known.end(), [&n = name](const AttributeSpec& s) { return s.name == n; });
     if (spec == known.end()) refuse_unknown(op, name, known, here);
     result.set(name, read_value(spec->kind, value, here, dims));
   }

@@ -29,7 +29,9 @@ Dag build(std::span<const Node> nodes, std::span<const Tensor> tensors) {
   return {edges.begin(), edges.end(), nodes.size()};
 }
 
-auto readers(std::size_t vertex, const Dag& dag) { return boost::make_iterator_range(boost::adjacent_vertices(vertex, dag)); }
+auto readers(std::size_t vertex, const Dag& dag) {
+  return boost::make_iterator_range(boost::adjacent_vertices(vertex, dag));
+}
 
 /// Shortest way from `start` back to itself inside its strong component; empty when there is none.
 std::vector<NodeId> cycle_through(std::size_t start, const Dag& dag, const std::vector<std::size_t>& component) {

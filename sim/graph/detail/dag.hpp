@@ -14,7 +14,8 @@ namespace voltaic::graph::detail {
 /// Nullopt when there is a cycle.
 std::optional<std::vector<NodeId>> topological_order(std::span<const Node> nodes, std::span<const Tensor> tensors);
 
-/// The nodes of one cycle in the direction of data, beginning with the earliest node in the file; empty when there is none.
+/// The nodes of one cycle in the direction of data, beginning with the earliest node in the file; empty when there is
+/// none.
 std::vector<NodeId> find_cycle(std::span<const Node> nodes, std::span<const Tensor> tensors);
 
 /// Nodes of the heaviest path; ties go to the earlier node. The graph must be acyclic.

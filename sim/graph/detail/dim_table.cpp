@@ -31,12 +31,15 @@ std::string_view trimmed(std::string_view text) {
 std::optional<std::int64_t> whole(const Json& value) {
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
-    return number <= static_cast<std::uint64_t>(INT64_MAX) ? std::optional(static_cast<std::int64_t>(number)) : std::nullopt;
+    return number <= static_cast<std::uint64_t>(INT64_MAX) ? std::optional(static_cast<std::int64_t>(number))
+                                                           : std::nullopt;
   }
   return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
-bool fits(std::int64_t value) { return value >= 0 && value <= kMaxElements; }
+bool fits(std::int64_t value) {
+  return value >= 0 && value <= kMaxElements;
+}
 
 }  // namespace
 
@@ -45,7 +48,8 @@ DimTable::DimTable(const Json* dims, const Place& place, const DimValues& overri
     require_object(*dims, place, "an object of dim names and integers");
     for (const auto& [name, value] : *dims->get_ptr<const Json::object_t*>()) {
       const Place here = place[std::string_view(name)];
-      if (!is_dim_name(name)) here.refuse("expected a dim name of letters, digits, '_', '.' and '-', got " + in_quotes(name));
+      if (!is_dim_name(name))
+        here.refuse("expected a dim name of letters, digits, '_', '.' and '-', got " + in_quotes(name));
       const auto number = whole(value);
       if (!number || !fits(*number)) here.refuse("an integer from 0 to 2^62", value);
       values_.emplace(name, *number);
@@ -61,10 +65,12 @@ DimTable::DimTable(const Json* dims, const Place& place, const DimValues& overri
         place.refuse(fmt::format("expected a dim of the file to set, got {}{}", in_quotes(name),
                                  near.empty() ? "" : fmt::format("; the nearest is '{}'", printable(near))));
       }
-      if (notes != nullptr) notes->push_back(fmt::format("{} = {} ignored: the graph has no dim of that name", name, value));
+      if (notes != nullptr)
+        notes->push_back(fmt::format("{} = {} ignored: the graph has no dim of that name", name, value));
       continue;
     }
-    if (!fits(value)) place[std::string_view(name)].refuse(fmt::format("expected an integer from 0 to 2^62, got {}", value));
+    if (!fits(value))
+      place[std::string_view(name)].refuse(fmt::format("expected an integer from 0 to 2^62, got {}", value));
     found->second = value;
   }
 }

@@ -12,7 +12,8 @@ namespace voltaic::graph::detail {
 
 namespace {
 
-/// Bytes of the well-formed UTF-8 sequence that begins at `at`, or 0. Control characters above ASCII count as malformed.
+/// Bytes of the well-formed UTF-8 sequence that begins at `at`, or 0. Control characters above ASCII count as
+/// malformed.
 std::size_t sequence_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const unsigned first = byte(at);
@@ -72,7 +73,8 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  bool parse_error(std::size_t /*position*/, const std::string& /*token*/, const nlohmann::detail::exception& error) override {
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& error) override {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ..."
     std::string_view what = error.what();
     for (const std::string_view skip : {std::string_view("] "), std::string_view("parse error at ")}) {
@@ -140,9 +142,13 @@ std::string Place::pointer() const {
   return parent_->pointer() + "/" + (key_.data() != nullptr ? escaped(key_) : std::to_string(index_));
 }
 
-const std::string& Place::file() const { return parent_ == nullptr ? *file_ : parent_->file(); }
+const std::string& Place::file() const {
+  return parent_ == nullptr ? *file_ : parent_->file();
+}
 
-void Place::refuse(const std::string& problem) const { throw ConfigError(file(), printable(pointer(), 240), problem); }
+void Place::refuse(const std::string& problem) const {
+  throw ConfigError(file(), printable(pointer(), 240), problem);
+}
 
 void Place::refuse(const std::string& expected, const Json& got) const {
   refuse(fmt::format("expected {}, got {}", expected, shown(got)));
@@ -163,7 +169,9 @@ std::string printable(std::string_view text, std::size_t limit) {
   return one_line(valid, limit);
 }
 
-std::string in_quotes(std::string_view text) { return fmt::format("'{}'", printable(text)); }
+std::string in_quotes(std::string_view text) {
+  return fmt::format("'{}'", printable(text));
+}
 
 Json parse_document(std::string_view text, const std::string& file) {
   Builder builder(file);

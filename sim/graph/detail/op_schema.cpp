@@ -69,18 +69,18 @@ constexpr AttributeSpec kSlice[] = {
 constexpr AttributeSpec kPad[] = {{"pads", K::integers}, {"value", K::number}};
 constexpr AttributeSpec kFill[] = {{"shape", K::integers}, {"dtype", K::data_type}, {"value", K::number}};
 constexpr AttributeSpec kDropout[] = {{"p", K::number}};
-constexpr AttributeSpec kOptimizer[] = {{"optimizer", K::word},
-                                        {"elements", K::integer},
-                                        {"tensors", K::integer},
-                                        {"state_bytes", K::number},
-                                        {"read_bytes", K::number},
-                                        {"written_bytes", K::number},
-                                        {"value", K::number}};
+constexpr AttributeSpec kOptimizer[] = {
+    {"optimizer", K::word},    {"elements", K::integer},     {"tensors", K::integer}, {"state_bytes", K::number},
+    {"read_bytes", K::number}, {"written_bytes", K::number}, {"value", K::number}};
 constexpr AttributeSpec kTransfer[] = {{"pinned", K::flag}};
 constexpr AttributeSpec kCollective[] = {{"ranks", K::integer}};
 
-OpSchema one_input(Specs attributes) { return {1, 1, 1, 1, attributes}; }
-OpSchema two_inputs(Specs attributes) { return {2, 2, 1, 1, attributes}; }
+OpSchema one_input(Specs attributes) {
+  return {1, 1, 1, 1, attributes};
+}
+OpSchema two_inputs(Specs attributes) {
+  return {2, 2, 1, 1, attributes};
+}
 
 OpSchema pointwise_schema(OpType op) {
   switch (op) {
@@ -204,12 +204,10 @@ OpSchema schema(OpType op) {
     case OpFamily::resize: return one_input(op == OpType::resize ? Specs(kResize) : Specs(kResizeBackward));
     case OpFamily::embedding: return two_inputs(op == OpType::embedding ? Specs() : Specs(kRows));
     case OpFamily::gather_scatter: return two_inputs(op == OpType::gather ? Specs() : Specs(kRows));
-    case OpFamily::moe:
-      return op == OpType::moe_dispatch ? two_inputs(kDispatch) : OpSchema{3, 3, 1, 1, {}};
+    case OpFamily::moe: return op == OpType::moe_dispatch ? two_inputs(kDispatch) : OpSchema{3, 3, 1, 1, {}};
     case OpFamily::view:
     case OpFamily::data_movement: return movement_schema(op);
-    case OpFamily::random:
-      return op == OpType::dropout ? OpSchema{1, 1, 1, 2, kDropout} : two_inputs(kDropout);
+    case OpFamily::random: return op == OpType::dropout ? OpSchema{1, 1, 1, 2, kDropout} : two_inputs(kDropout);
     case OpFamily::loss: return loss_schema(op);
     case OpFamily::optimizer: return {0, kMany, 0, 0, kOptimizer};
     case OpFamily::transfer: return one_input(kTransfer);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How many inputs and outputs each operation takes and which attributes it knows: the checkable half of README.md's table.
+// How many inputs and outputs each operation takes and which attributes it knows: the checkable half of README.md's
+// table.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,11 @@ namespace voltaic::graph::detail {
 
 enum class AttributeKind : std::uint8_t {
   integer,
-  flag,              ///< 0 or 1; files may also say true and false.
-  number,            ///< Finite.
+  flag,    ///< 0 or 1; files may also say true and false.
+  number,  ///< Finite.
   word,
-  data_type,         ///< A word that names a DataType.
-  operation,         ///< A word that names an OpType.
+  data_type,  ///< A word that names a DataType.
+  operation,  ///< A word that names an OpType.
   integers,
   integer_or_integers,
 };

@@ -33,10 +33,12 @@ void check_shape(const Shape& shape, std::string_view place) {
   }
   std::int64_t product = 1;  // Of the non-zero dims, so that every partial product of a shape fits as well.
   for (const std::int64_t dim : shape) {
-    if (dim < 0) throw ShapeError(fmt::format("expected dimensions of 0 or more, got {}", to_string(shape)), std::string(place));
+    if (dim < 0)
+      throw ShapeError(fmt::format("expected dimensions of 0 or more, got {}", to_string(shape)), std::string(place));
     if (dim == 0) continue;
     if (__builtin_mul_overflow(product, dim, &product) || product > kMaxElements) {
-      throw ShapeError(fmt::format("expected at most 2^62 elements, got shape {}", to_string(shape)), std::string(place));
+      throw ShapeError(fmt::format("expected at most 2^62 elements, got shape {}", to_string(shape)),
+                       std::string(place));
     }
   }
 }

@@ -33,7 +33,8 @@ inline constexpr std::size_t kMaxRank = 64;
 std::int64_t plus(std::int64_t a, std::int64_t b);
 std::int64_t times(std::int64_t a, std::int64_t b);
 
-/// Throws ShapeError unless there are at most kMaxRank dims, all at least 0, and the product of the non-zero ones is at most 2^62.
+/// Throws ShapeError unless there are at most kMaxRank dims, all at least 0, and the product of the non-zero ones is at
+/// most 2^62.
 void check_shape(const Shape& shape, std::string_view place = {});
 
 /// The type that holds both, as frameworks promote: floating beats integer, then the wider, fp16 with bf16 gives fp32.

@@ -13,8 +13,8 @@ namespace {
 
 /// Counts of one node over fp32 inputs of these shapes.
 OpCount counted(OpType op, const std::vector<Shape>& inputs,
-                std::initializer_list<std::pair<const char*, Attributes::Value>> attributes = {}, std::size_t outputs = 1,
-                DataType second = DataType::fp32) {
+                std::initializer_list<std::pair<const char*, Attributes::Value>> attributes = {},
+                std::size_t outputs = 1, DataType second = DataType::fp32) {
   OpGraph graph;
   Node node;
   node.id = "n";
@@ -30,7 +30,9 @@ OpCount counted(OpType op, const std::vector<Shape>& inputs,
   return count(graph, graph.node(append(graph, std::move(node), names)));
 }
 
-std::int64_t i(std::int64_t value) { return value; }
+std::int64_t i(std::int64_t value) {
+  return value;
+}
 using Ints = std::vector<std::int64_t>;
 
 /// The definition, by counting.
@@ -108,7 +110,8 @@ TEST_CASE("causal attention over n tokens computes n (n + 1) / 2 pairs per head"
 
 TEST_CASE("an LSTM multiplies four gates by input and state at every step", "[graph][count]") {
   // 5 steps of batch 3: layer one reads 6, layer two reads 20 = 2 directions of 10; each adds a state of 10.
-  const OpCount lstm = counted(OpType::lstm, {{5, 3, 6}, {1}}, {{"hidden", i(10)}, {"layers", i(2)}, {"bidirectional", i(1)}});
+  const OpCount lstm =
+      counted(OpType::lstm, {{5, 3, 6}, {1}}, {{"hidden", i(10)}, {"layers", i(2)}, {"bidirectional", i(1)}});
   CHECK(lstm.mac == 5.0 * 3 * 2 * 4 * 10 * ((6 + 10) + (20 + 10)));
   CHECK(lstm.other_flop == 5.0 * 3 * 2 * 2 * 10 * (3 * 4 + 9));
 }
@@ -127,8 +130,9 @@ TEST_CASE("functions count once per element", "[graph][count]") {
   CHECK(counted(OpType::max_pool2d, {{1, 1, 4, 4}}, {{"kernel", i(2)}}).flop() == 16);
   CHECK(counted(OpType::transpose, {{8, 4}}).flop() == 0);
   CHECK(counted(OpType::cross_entropy, {{8, 10}, {8}}, {}, 1, DataType::int64).flop() == 408);
-  CHECK(counted(OpType::optimizer_step, {{8}, {8}}, {{"optimizer", std::string("adam")}, {"elements", i(8)}}, 0).flop() ==
-        112);
+  CHECK(
+      counted(OpType::optimizer_step, {{8}, {8}}, {{"optimizer", std::string("adam")}, {"elements", i(8)}}, 0).flop() ==
+      112);
   CHECK(counted(OpType::all_reduce, {{8}}, {{"ranks", i(4)}}).flop() == 6);
 }
 

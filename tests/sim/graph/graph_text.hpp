@@ -21,7 +21,8 @@ inline std::string with_nodes(const std::string& nodes, const std::string& tail 
   return R"({"schema": "voltaic.graph/1", "dims": {"batch": 4, "seq": 3},
     "inputs": [{"name": "x", "shape": ["batch", 8]}, {"name": "ids", "shape": ["batch"], "dtype": "int64"}],
     "parameters": [{"name": "w", "shape": [8, 8]}],
-    "nodes": [)" + nodes + "]" + tail + "}";
+    "nodes": [)" +
+         nodes + "]" + tail + "}";
 }
 
 /// The refusal of `text`, or "accepted".

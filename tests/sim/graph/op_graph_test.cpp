@@ -136,7 +136,7 @@ TEST_CASE("reorder puts producers first and keeps file order elsewhere", "[graph
     n.outputs = {to};
     return graph.add_node(std::move(n));
   };
-  node("late", t[1], t[2]);   // Needs "early".
+  node("late", t[1], t[2]);  // Needs "early".
   node("free", x, t[3]);
   const NodeId early = node("early", t[0], t[1]);
   node("first", x, t[0]);
@@ -174,16 +174,16 @@ TEST_CASE("a cycle is reported by the ids on it and nothing moves", "[graph][dag
 TEST_CASE("the critical path is the heaviest, not the one with most nodes", "[graph][dag]") {
   OpGraph graph;
   const TensorId x = input(graph, "x", {4});
-  const TensorId a = unary(graph, OpType::relu, "a", x);   // 0
-  const TensorId b = unary(graph, OpType::relu, "b", a);   // 1
-  const TensorId c = unary(graph, OpType::relu, "c", b);   // 2
-  const TensorId d = unary(graph, OpType::gelu, "d", x);   // 3
+  const TensorId a = unary(graph, OpType::relu, "a", x);  // 0
+  const TensorId b = unary(graph, OpType::relu, "b", a);  // 1
+  const TensorId c = unary(graph, OpType::relu, "c", b);  // 2
+  const TensorId d = unary(graph, OpType::gelu, "d", x);  // 3
   Node join;
   join.id = "join";
   join.op = OpType::add;
   join.inputs = {c, d};
   const std::array names{std::string("y")};
-  append(graph, join, names);                              // 4
+  append(graph, join, names);  // 4
   CHECK(graph.critical_path(std::array{1.0, 1.0, 1.0, 5.0, 1.0}) == std::vector<NodeId>{3, 4});
   CHECK(graph.critical_path(std::array{1.0, 1.0, 4.0, 5.0, 1.0}) == std::vector<NodeId>{0, 1, 2, 4});
   CHECK(graph.critical_path(std::array{0.0, 0.0, 0.0, 0.0, 0.0}).empty() == false);

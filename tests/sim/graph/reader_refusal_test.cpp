@@ -34,9 +34,10 @@ TEST_CASE("another schema, or none, is told what is expected", "[graph][reader][
 }
 
 TEST_CASE("text that is not JSON is refused with its line and column", "[graph][reader][refusal]") {
-  CHECK(refusal("") ==
-        "net.json: line 1, column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a "
-        "literal");
+  CHECK(
+      refusal("") ==
+      "net.json: line 1, column 1: syntax error while parsing value - unexpected end of input; expected '[', '{', or a "
+      "literal");
   const std::string cut = refusal(kMlp.substr(0, 200));
   CHECK(cut.substr(0, 25) == "net.json: line 3, column ");
   CHECK(cut.find("unexpected end of input") != std::string::npos);
@@ -46,14 +47,13 @@ TEST_CASE("text that is not JSON is refused with its line and column", "[graph][
 }
 
 TEST_CASE("refusals stay on one printable line whatever the bytes are", "[graph][reader][refusal]") {
-  const std::vector<std::string> texts{
-      "{\"schema\": \"\xff\xfe\"}",
-      "\xff\xfe{}",
-      std::string("{\"schema\": \"voltaic.graph/1\0\"}", 30),
-      "{\"schema\": \"voltaic\\ngraph\\u0007\\u0085/1\"}",
-      "{\"schema\":\n\n\x01",
-      R"({"schema": "voltaic.graph/1", "nodes": [], "a\nb\u001b[31m": 1})",
-      "{\"schema\": \"" + std::string(100'000, 'x') + "\"}"};
+  const std::vector<std::string> texts{"{\"schema\": \"\xff\xfe\"}",
+                                       "\xff\xfe{}",
+                                       std::string("{\"schema\": \"voltaic.graph/1\0\"}", 30),
+                                       "{\"schema\": \"voltaic\\ngraph\\u0007\\u0085/1\"}",
+                                       "{\"schema\":\n\n\x01",
+                                       R"({"schema": "voltaic.graph/1", "nodes": [], "a\nb\u001b[31m": 1})",
+                                       "{\"schema\": \"" + std::string(100'000, 'x') + "\"}"};
   for (const std::string& text : texts) {
     const std::string line = refusal(text);
     CHECK(line.substr(0, 10) == "net.json: ");
@@ -67,8 +67,8 @@ TEST_CASE("refusals stay on one printable line whatever the bytes are", "[graph]
 TEST_CASE("nesting beyond 100 levels is refused before it can exhaust the stack", "[graph][reader][refusal]") {
   const std::string open = R"({"schema": "voltaic.graph/1", "nodes": )";
   CHECK(refusal(open + std::string(99, '[') + std::string(99, ']') + "}").find("nesting") == std::string::npos);
-  CHECK(refusal(open + std::string(100, '[') + std::string(100, ']') + "}").find(
-            "expected at most 100 levels of nesting, got more") != std::string::npos);
+  CHECK(refusal(open + std::string(100, '[') + std::string(100, ']') + "}")
+            .find("expected at most 100 levels of nesting, got more") != std::string::npos);
   CHECK(refusal(std::string(5'000'000, '[')).find("nesting") != std::string::npos);
 }
 
@@ -108,7 +108,8 @@ TEST_CASE("names must be known, and new where they are defined", "[graph][reader
   CHECK(refusal(with_nodes(kRelu, R"(, "outputs": ["y", "q"])")).substr(0, 62) ==
         "net.json: /outputs/1: expected a known tensor, got 'q'; the ne");
   CHECK(refusal(with_nodes(kRelu, R"(, "loss": "lost")")) == "net.json: /loss: expected a known tensor, got 'lost'");
-  CHECK(refusal(with_nodes(kRelu, R"(, "loss": "y")")) == "net.json: /loss: expected a scalar tensor, got shape [4, 8]");
+  CHECK(refusal(with_nodes(kRelu, R"(, "loss": "y")")) ==
+        "net.json: /loss: expected a scalar tensor, got shape [4, 8]");
   CHECK(refusal(with_nodes(R"({"id": "", "op": "relu", "inputs": ["x"], "outputs": ["y"]})")) ==
         "net.json: /nodes/0/id: expected a node id, got ''");
   CHECK(refusal(with_nodes(R"({"id": "a", "op": "relu", "inputs": ["x"], "outputs": ["y"], "forward_of": "b"})")) ==
@@ -117,8 +118,7 @@ TEST_CASE("names must be known, and new where they are defined", "[graph][reader
 
 TEST_CASE("an unknown operation is unsupported, with the nearest", "[graph][reader][refusal]") {
   const std::string text = with_nodes(R"({"id": "a", "op": "lineer", "inputs": ["x"], "outputs": ["y"]})");
-  CHECK(refusal(text) ==
-        "net.json: /nodes/0/op: expected a known operation, got 'lineer'; the nearest is 'linear'");
+  CHECK(refusal(text) == "net.json: /nodes/0/op: expected a known operation, got 'lineer'; the nearest is 'linear'");
   CHECK_THROWS_AS(read_graph(text, "net.json"), UnsupportedError);
   CHECK(refusal(with_nodes(R"({"id": "a", "op": 3})")) ==
         "net.json: /nodes/0/op: expected the name of an operation, got 3");
@@ -158,8 +158,9 @@ TEST_CASE("attributes are checked by name and kind", "[graph][reader][refusal]")
   };
   CHECK(conv(R"({"axes": 1})") ==
         "net.json: /nodes/0/attributes/axes: expected an attribute of softmax, got 'axes'; the nearest is 'axis'");
-  CHECK(conv(R"({"temperature": 1})") ==
-        "net.json: /nodes/0/attributes/temperature: expected an attribute of softmax, got 'temperature'; it knows axis");
+  CHECK(
+      conv(R"({"temperature": 1})") ==
+      "net.json: /nodes/0/attributes/temperature: expected an attribute of softmax, got 'temperature'; it knows axis");
   CHECK(conv(R"({"axis": 1.0})") == "net.json: /nodes/0/attributes/axis: expected an integer, got 1.0");
   CHECK(conv(R"({"axis": [1]})") == "net.json: /nodes/0/attributes/axis: expected an integer, got a list");
   CHECK(conv(R"({"axis": 9223372036854775808})") ==
@@ -167,17 +168,21 @@ TEST_CASE("attributes are checked by name and kind", "[graph][reader][refusal]")
   CHECK(conv(R"({"axis": 2})") ==
         "net.json: /nodes/0/attributes/axis: softmax: expected an axis of a rank 2 tensor, got 2");
   CHECK(conv("[]") == "net.json: /nodes/0/attributes: expected an object of attributes, got an empty list");
-  CHECK(refusal(with_nodes(R"({"id": "a", "op": "relu", "inputs": ["x"], "outputs": ["y"], "attributes": {"p": 1}})")) ==
-        "net.json: /nodes/0/attributes/p: expected no attributes for relu, got 'p'");
-  CHECK(refusal(with_nodes(R"({"id": "a", "op": "attention", "inputs": [], "outputs": [], "attributes": {"causal": 2}})")) ==
+  CHECK(
+      refusal(with_nodes(R"({"id": "a", "op": "relu", "inputs": ["x"], "outputs": ["y"], "attributes": {"p": 1}})")) ==
+      "net.json: /nodes/0/attributes/p: expected no attributes for relu, got 'p'");
+  CHECK(refusal(with_nodes(
+            R"({"id": "a", "op": "attention", "inputs": [], "outputs": [], "attributes": {"causal": 2}})")) ==
         "net.json: /nodes/0/attributes/causal: expected 0 or 1, got 2");
-  CHECK(refusal(with_nodes(R"({"id": "a", "op": "cast", "inputs": ["x"], "outputs": ["y"], "attributes": {"to": "f"}})")) ==
+  CHECK(refusal(
+            with_nodes(R"({"id": "a", "op": "cast", "inputs": ["x"], "outputs": ["y"], "attributes": {"to": "f"}})")) ==
         "net.json: /nodes/0/attributes/to: expected a data type, got 'f'");
 }
 
 TEST_CASE("senseless dims are refused", "[graph][reader][refusal]") {
   const std::string expected =
-      "net.json: /inputs/0/shape/0: expected an integer from 0 to 2^62, a dim name or a product like \"batch*seq\", got ";
+      "net.json: /inputs/0/shape/0: expected an integer from 0 to 2^62, a dim name or a product like \"batch*seq\", "
+      "got ";
   CHECK(refusal(with_input("[-1]")) == expected + "-1");
   CHECK(refusal(with_input("[2.5]")) == expected + "2.5");
   CHECK(refusal(with_input("[2.0]")) == expected + "2.0");
@@ -195,8 +200,10 @@ TEST_CASE("senseless dims are refused", "[graph][reader][refusal]") {
   CHECK(refusal(with_input("[4294967296, 4294967296]")) ==
         "net.json: /inputs/0/shape: expected at most 2^62 elements, got shape [4294967296, 4294967296]");
   CHECK(refusal(with_input("7")) == "net.json: /inputs/0/shape: expected a shape, a list of dims, got 7");
-  CHECK(refusal(with_input("[1]", R"({"batch": "4"})")) == "net.json: /dims/batch: expected an integer from 0 to 2^62, got '4'");
-  CHECK(refusal(with_input("[1]", R"({"batch": -4})")) == "net.json: /dims/batch: expected an integer from 0 to 2^62, got -4");
+  CHECK(refusal(with_input("[1]", R"({"batch": "4"})")) ==
+        "net.json: /dims/batch: expected an integer from 0 to 2^62, got '4'");
+  CHECK(refusal(with_input("[1]", R"({"batch": -4})")) ==
+        "net.json: /dims/batch: expected an integer from 0 to 2^62, got -4");
   CHECK(refusal(with_input("[1]", R"({"2x": 4})")) ==
         "net.json: /dims/2x: expected a dim name of letters, digits, '_', '.' and '-', got '2x'");
 }
@@ -216,7 +223,8 @@ TEST_CASE("tensors need a name, a shape and a known type", "[graph][reader][refu
   CHECK(parameter(R"({"name": "w"})") == "net.json: /parameters/0: expected key 'shape', got none");
   CHECK(parameter(R"("w")") == "net.json: /parameters/0: expected a tensor, an object with name and shape, got 'w'");
   CHECK(parameter(R"({"name": "w", "shape": [1], "dtype": "float"})") ==
-        "net.json: /parameters/0/dtype: expected one of fp64, fp32, tf32, fp16, bf16, fp8, int64, int32, int8, int4, bool, "
+        "net.json: /parameters/0/dtype: expected one of fp64, fp32, tf32, fp16, bf16, fp8, int64, int32, int8, int4, "
+        "bool, "
         "got 'float'");
   CHECK(parameter(R"({"name": "w", "shape": [1], "trainable": 1})") ==
         "net.json: /parameters/0/trainable: expected true or false, got 1");

@@ -30,16 +30,20 @@ TEST_CASE("the documented example reads as it stands", "[graph][reader]") {
 TEST_CASE("a linear's weight is [out, in] where both layouts fit, and where the file says so", "[graph][reader]") {
   const auto linear = [](const std::string& shape, const std::string& attributes) {
     return graph::testing::refusal(R"({"schema": "voltaic.graph/1", "inputs": [{"name": "x", "shape": [2, 8]}],
-      "parameters": [{"name": "w", "shape": )" + shape + R"(}], "nodes": [{"id": "a", "op": "linear", "inputs": ["x", "w"],
-      "outputs": ["y"], "shape": [2, 4], "attributes": )" + attributes + "}]}");
+      "parameters": [{"name": "w", "shape": )" +
+                                   shape + R"(}], "nodes": [{"id": "a", "op": "linear", "inputs": ["x", "w"],
+      "outputs": ["y"], "shape": [2, 4], "attributes": )" +
+                                   attributes + "}]}");
   };
   CHECK(linear("[4, 8]", "{}") == "accepted");
   CHECK(linear("[8, 4]", "{}") == "accepted");
   CHECK(linear("[8, 4]", R"({"transposed_weight": 1})") == "accepted");
   CHECK(linear("[8, 4]", R"({"transposed_weight": 0})") ==
         "net.json: /nodes/0/inputs/1: linear: expected in features 8 in dimension 1, got [8, 4]");
-  CHECK(linear("[5, 4]", "{}") == "net.json: /nodes/0/inputs/1: linear: expected in features 8 in dimension 1, got [5, 4]");
-  const OpGraph square = read_graph(with_nodes(R"({"id": "a", "op": "linear", "inputs": ["x", "w"], "outputs": ["y"]})"), "n");
+  CHECK(linear("[5, 4]", "{}") ==
+        "net.json: /nodes/0/inputs/1: linear: expected in features 8 in dimension 1, got [5, 4]");
+  const OpGraph square =
+      read_graph(with_nodes(R"({"id": "a", "op": "linear", "inputs": ["x", "w"], "outputs": ["y"]})"), "n");
   CHECK_FALSE(square.nodes()[0].attributes.has("transposed_weight"));
 }
 
@@ -58,7 +62,8 @@ TEST_CASE("a dim is an integer, a name or a product", "[graph][reader]") {
   const OpGraph graph = read_graph(R"({"schema": "voltaic.graph/1", "dims": {"batch": 4, "seq": 3, "d.model": 8},
     "inputs": [{"name": "a", "shape": ["batch*seq", "2*seq", "2 * d.model * seq", 7, "9"]}, {"name": "s", "shape": []}],
     "nodes": [{"id": "r", "op": "reshape", "inputs": ["a"], "outputs": ["b"],
-               "attributes": {"shape": ["batch", "seq", -1, "7*9"]}}]})", "net.json");
+               "attributes": {"shape": ["batch", "seq", -1, "7*9"]}}]})",
+                                   "net.json");
   CHECK(graph.tensor(0).shape == Shape{12, 6, 48, 7, 9});
   CHECK(graph.tensor(1).shape == Shape{});
   CHECK(graph.tensor(2).shape == Shape{4, 3, 288, 63});
@@ -72,11 +77,11 @@ TEST_CASE("zero-size dims are legal", "[graph][reader]") {
 }
 
 TEST_CASE("nodes may stand in any order", "[graph][reader]") {
-  const OpGraph graph = read_graph(
-      with_nodes(R"({"id": "c", "op": "relu", "inputs": ["b1"], "outputs": ["c1"], "shape": ["batch", 8]},
+  const OpGraph graph =
+      read_graph(with_nodes(R"({"id": "c", "op": "relu", "inputs": ["b1"], "outputs": ["c1"], "shape": ["batch", 8]},
                     {"id": "b", "op": "gelu", "inputs": ["a1"], "outputs": ["b1"]},
                     {"id": "a", "op": "linear", "inputs": ["x", "w"], "outputs": ["a1"]})"),
-      "net.json");
+                 "net.json");
   CHECK(graph.nodes()[0].id == "a");
   CHECK(graph.nodes()[1].id == "b");
   CHECK(graph.nodes()[2].id == "c");
@@ -103,7 +108,8 @@ TEST_CASE("optional keys of nodes and tensors are kept", "[graph][reader]") {
                "attributes": {"p": 0}, "forward_of": "a"},
               {"id": "c", "op": "reduce_sum", "inputs": ["y"], "outputs": ["l"], "attributes": {"keepdims": true}},
               {"id": "d", "op": "reshape", "inputs": ["l"], "outputs": ["l0"], "attributes": {"shape": []}}],
-    "outputs": ["y", "mask"], "loss": "l0"})", "net.json");
+    "outputs": ["y", "mask"], "loss": "l0"})",
+                                   "net.json");
   const Node& a = graph.nodes()[0];
   CHECK(a.layer == "block.0");
   CHECK(a.compute == DataType::bf16);

@@ -35,7 +35,9 @@ std::vector<Shape> shapes(OpType op, const std::vector<Shape>& inputs, Pairs pai
   return result;
 }
 
-Shape shape(OpType op, const std::vector<Shape>& inputs, Pairs pairs = {}) { return shapes(op, inputs, pairs).at(0); }
+Shape shape(OpType op, const std::vector<Shape>& inputs, Pairs pairs = {}) {
+  return shapes(op, inputs, pairs).at(0);
+}
 
 std::string refusal(OpType op, const std::vector<Shape>& inputs, Pairs pairs = {}) {
   try {
@@ -46,7 +48,9 @@ std::string refusal(OpType op, const std::vector<Shape>& inputs, Pairs pairs = {
   return "accepted";
 }
 
-std::int64_t i(std::int64_t value) { return value; }
+std::int64_t i(std::int64_t value) {
+  return value;
+}
 
 constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
@@ -77,7 +81,8 @@ TEST_CASE("convolutions follow floor((in + 2 p - d (f - 1) - 1) / s) + 1", "[gra
         Shape{32, 64, 112, 112});
   // Depthwise, dilated by 2: reach 5, 14 + 4 - 5 + 1 = 14; the list form gives each dimension its own stride.
   CHECK(shape(OpType::conv2d, {{1, 32, 14, 14}, {32, 1, 3, 3}},
-              {{"groups", i(32)}, {"padding", i(2)}, {"dilation", i(2)}, {"stride", Ints{1, 2}}}) == Shape{1, 32, 14, 7});
+              {{"groups", i(32)}, {"padding", i(2)}, {"dilation", i(2)}, {"stride", Ints{1, 2}}}) ==
+        Shape{1, 32, 14, 7});
   CHECK(shape(OpType::conv1d, {{2, 8, 100}, {16, 8, 5}, {16}}) == Shape{2, 16, 96});
   CHECK(shape(OpType::conv3d, {{1, 4, 16, 32, 32}, {8, 4, 3, 3, 3}}, {{"padding", i(1)}}) == Shape{1, 8, 16, 32, 32});
   // (7 - 1) * 2 - 2 + (3 - 1) + 1 + 1 = 14.
@@ -118,8 +123,9 @@ TEST_CASE("convolution gradients have the shapes of what they are gradients of",
 
 TEST_CASE("attention keeps the query's positions and the value's width", "[graph][shape]") {
   CHECK(shape(OpType::attention, {{2, 32, 1, 128}, {2, 8, 8192, 128}, {2, 8, 8192, 64}}) == Shape{2, 32, 1, 64});
-  CHECK(shapes(OpType::attention_backward, {{2, 4, 8, 16}, {2, 4, 8, 16}, {2, 2, 9, 16}, {2, 2, 9, 16}, {2, 4, 8, 16}}) ==
-        std::vector<Shape>{{2, 4, 8, 16}, {2, 2, 9, 16}, {2, 2, 9, 16}});
+  CHECK(
+      shapes(OpType::attention_backward, {{2, 4, 8, 16}, {2, 4, 8, 16}, {2, 2, 9, 16}, {2, 2, 9, 16}, {2, 4, 8, 16}}) ==
+      std::vector<Shape>{{2, 4, 8, 16}, {2, 2, 9, 16}, {2, 2, 9, 16}});
   CHECK(refusal(OpType::attention, {{2, 32, 1, 128}, {2, 5, 8, 128}, {2, 5, 8, 128}}) ==
         "inputs/1: attention: expected a number of heads that divides the 32 of the query, got [2, 5, 8, 128]");
   CHECK(refusal(OpType::attention, {{2, 32, 1, 128}, {2, 0, 8, 128}, {2, 0, 8, 128}}).substr(0, 10) == "inputs/1: ");
@@ -258,7 +264,8 @@ TEST_CASE("views and copies place every element", "[graph][shape]") {
   CHECK(shape(OpType::transpose, {{2, 3, 4}}) == Shape{2, 4, 3});
   CHECK(shape(OpType::transpose, {{2, 3, 4}}, {{"perm", Ints{2, 0, 1}}}) == Shape{4, 2, 3});
   CHECK(shapes(OpType::split, {{2, 9}}, {{"sizes", Ints{3, 0, 6}}}) == std::vector<Shape>{{2, 3}, {2, 0}, {2, 6}});
-  CHECK(shape(OpType::slice, {{10, 4}}, {{"axis", i(0)}, {"start", i(-7)}, {"end", i(100)}, {"step", i(3)}}) == Shape{3, 4});
+  CHECK(shape(OpType::slice, {{10, 4}}, {{"axis", i(0)}, {"start", i(-7)}, {"end", i(100)}, {"step", i(3)}}) ==
+        Shape{3, 4});
   CHECK(shape(OpType::slice, {{10, 4}}, {{"axis", i(0)}, {"start", i(6)}, {"end", i(2)}}) == Shape{0, 4});
   CHECK(shape(OpType::concat, {{2, 3}, {2, 0}, {2, 5}}, {{"axis", i(-1)}}) == Shape{2, 8});
   CHECK(shape(OpType::pad, {{2, 3}}, {{"pads", Ints{0, 1, 0, -2}}}) == Shape{2, 2});
@@ -295,11 +302,13 @@ TEST_CASE("losses give a scalar and collectives change the first dimension", "[g
 TEST_CASE("results beyond 2^62 elements are refused, not wrapped around", "[graph][shape]") {
   CHECK(shape(OpType::expand, {{1}}, {{"shape", Ints{kHuge}}}) == Shape{kHuge});
   CHECK(refusal(OpType::expand, {{1}}, {{"shape", Ints{kHuge, 2}}}).find("2^62") != std::string::npos);
-  CHECK(refusal(OpType::matmul, {{std::int64_t{1} << 40, 1}, {1, std::int64_t{1} << 40}}).find("2^62") != std::string::npos);
+  CHECK(refusal(OpType::matmul, {{std::int64_t{1} << 40, 1}, {1, std::int64_t{1} << 40}}).find("2^62") !=
+        std::string::npos);
   CHECK(refusal(OpType::concat, {{kHuge}, {kHuge}}).find("2^62") != std::string::npos);
   CHECK(refusal(OpType::all_gather, {{kHuge}}, {{"ranks", kHuge}}).find("2^62") != std::string::npos);
   CHECK(refusal(OpType::resize, {{1, 1, 8}}, {{"scale", 1e300}}).find("2^62") != std::string::npos);
-  CHECK(refusal(OpType::conv_transpose1d, {{1, 1, kHuge}, {1, 1, 1}}, {{"stride", kHuge}}).find("2^62") != std::string::npos);
+  CHECK(refusal(OpType::conv_transpose1d, {{1, 1, kHuge}, {1, 1, 1}}, {{"stride", kHuge}}).find("2^62") !=
+        std::string::npos);
   CHECK(refusal(OpType::fill, {}, {{"shape", Ints(65, 1)}}) ==
         "attributes/shape: expected at most 64 dimensions, got 65");
 }

@@ -59,8 +59,8 @@ TEST_CASE("what is written reads back as the same graph, and writes the same byt
       {"id": "g", "op": "pointwise_backward", "inputs": ["r16"], "outputs": ["dr"], "phase": "backward",
        "attributes": {"of": "gelu", "shape": ["batch", 5]}, "forward_of": "c"},
       {"id": "m", "op": "mse_loss", "inputs": ["x", "h"], "outputs": ["l"]})",
-                                                 R"(, "name": "a \"quoted\" name", "outputs": ["p", "dr"], "loss": "l")"),
-                                      "net.json");
+                                              R"(, "name": "a \"quoted\" name", "outputs": ["p", "dr"], "loss": "l")"),
+                                   "net.json");
   const std::string text = write_graph(graph);
   const OpGraph again = read_graph(text, "again.json");
   check_same(graph, again);
