@@ -132,7 +132,8 @@ std::vector<Launch> gemm_launches(const GemmProblem& problem, const GemmTile& ti
   launches.push_back(product(problem, tile, gpu));
   const double partial =
       4.0 * static_cast<double>(tile.split_k) * static_cast<double>(problem.m) * static_cast<double>(problem.n);
-  if (tile.split_k > 1 && (tile.tensor_cores || partial <= kSplitWorkspace)) launches.push_back(reduction(problem, tile));
+  if (tile.split_k > 1 && (tile.tensor_cores || partial <= kSplitWorkspace))
+    launches.push_back(reduction(problem, tile));
   return launches;
 }
 
