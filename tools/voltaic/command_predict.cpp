@@ -20,9 +20,9 @@ namespace {
 
 SensitivityInputs sensitivity_inputs(Runner& runner, const Request& request) {
   SensitivityInputs inputs;
-  inputs.resolve = [&request](const arch::Override& extra) {
+  inputs.resolve = [&request](const std::vector<arch::Override>& extra) {
     auto overrides = request.overrides;
-    overrides.push_back(extra);
+    overrides.insert(overrides.end(), extra.begin(), extra.end());
     return std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, overrides));
   };
   inputs.double_batch = [&runner, request]() -> std::optional<std::pair<graph::OpGraph, SimulationOptions>> {
