@@ -5,14 +5,16 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 namespace voltaic::cost {
 
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kRounds = 4;            ///< Played CTAs per slot; more change the result by less than its error.
+constexpr int kRounds = 2;            ///< Played CTAs per slot; more change the result by less than its error.
 constexpr double kMostPlayed = 4096;
 
 /// One SM: up to two CTAs, each with the end of its wait and the work it has left.
@@ -94,6 +96,21 @@ class Dispatch {
   std::vector<std::size_t> order_;
 };
 
+using Event = std::pair<double, std::size_t>;
+
+/// Restores the heap after its first event moved into the future.
+void sink(std::vector<Event>& heap) {
+  const Event moved = heap.front();
+  std::size_t hole = 0;
+  for (std::size_t child = 1; child < heap.size(); child = 2 * hole + 1) {
+    if (child + 1 < heap.size() && heap[child + 1] < heap[child]) ++child;
+    if (!(heap[child] < moved)) break;
+    heap[hole] = heap[child];
+    hole = child;
+  }
+  heap[hole] = moved;
+}
+
 /// Plays `groups` whole groups event by event.
 double play(const AttentionSchedule& s, double groups) {
   const Dispatch dispatch(s, groups);
@@ -107,7 +124,6 @@ double play(const AttentionSchedule& s, double groups) {
       machine[i].slots[static_cast<std::size_t>(slot)] = {s.wait, dispatch.work(next++), true};
     }
   }
-  using Event = std::pair<double, std::size_t>;
   std::vector<Event> heap;
   heap.reserve(sms);
   for (std::size_t i = 0; i < sms; ++i) {
@@ -118,8 +134,7 @@ double play(const AttentionSchedule& s, double groups) {
   std::make_heap(heap.begin(), heap.end(), later);
   double end = 0;
   while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    auto [t, i] = heap.back();
+    const auto [t, i] = heap.front();
     Sm& sm = machine[i];
     end = t;
     advance(sm, t, pair_speed);
@@ -128,10 +143,11 @@ double play(const AttentionSchedule& s, double groups) {
     if (next < ctas) ++next;
     predict(sm, pair_speed);
     if (sm.next == kNever) {
+      std::pop_heap(heap.begin(), heap.end(), later);
       heap.pop_back();
     } else {
-      heap.back() = {sm.next, i};
-      std::push_heap(heap.begin(), heap.end(), later);
+      heap.front().first = sm.next;
+      sink(heap);
     }
   }
   return end;
