@@ -151,7 +151,8 @@ AttentionCost::Legs AttentionCost::backward(const AttentionKernel& k, const kern
   const double kept = std::min(1.0, shown + 0.5 * kBackwardKeys / std::max(rows, 1.0) * (1 - shown));
   const double played = std::min(blocks, 2048.0);
   for (double i = 0; i < played; ++i) {
-    const double ramp = k.causal && k.window <= 0 ? std::min(1.0, 2 * kept * (1 - (i + 0.5) / played) + 0.5 / played) : kept;
+    const double ramp =
+        k.causal && k.window <= 0 ? std::min(1.0, 2 * kept * (1 - (i + 0.5) / played) + 0.5 / played) : kept;
     schedule.work.push_back(full * ramp);
   }
   schedule.groups *= blocks / played;
@@ -169,8 +170,8 @@ AttentionCost::Legs AttentionCost::backward(const AttentionKernel& k, const kern
   return legs;
 }
 
-/// lat = ln t1 + u1 (ac + cg g/64 + ln t2),  mem = KV / BW,  T = fixed + merge + copies + (lat^p + mem^p)^(1/p), where each of n CTAs
-/// reads ln keys and u1 counts the CTAs that share an SM with another.
+/// lat = ln t1 + u1 (ac + cg g/64 + ln t2),  mem = KV / BW,  T = fixed + merge + copies + (lat^p + mem^p)^(1/p), where
+/// each of n CTAs reads ln keys and u1 counts the CTAs that share an SM with another.
 AttentionCost::Legs AttentionCost::decode(const AttentionKernel& k, double miss) const {
   const AttentionLibrary library = kernel::attention_library(k, gpu_);
   const DecodeTuning& t = decode_;
@@ -184,11 +185,12 @@ AttentionCost::Legs AttentionCost::decode(const AttentionKernel& k, double miss)
   const double others = std::max(0.0, (std::ceil(per_sm) + per_sm) / 2 - 1);
   const double size = kernel::padded_head_dim(k) / 128 * k.element_bytes / 2;
   const double stretch = std::pow(size, t.dim_power);
-  const double latency = keys * t.alone_s * stretch +
-                         others * (t.cta_s * std::pow(size, t.cta_dim_power) +
-                                   t.group_cta_s * std::min(d(group), 64.0) / 64 +
-                                   std::min(keys, d(kernel::decode_keys(k))) * t.shared_s * stretch);
-  const double cache = d(k.batch) * d(k.kv_heads) * d(kernel::decode_keys(k)) * d(k.head_dim + k.value_dim) * k.element_bytes;
+  const double latency =
+      keys * t.alone_s * stretch +
+      others * (t.cta_s * std::pow(size, t.cta_dim_power) + t.group_cta_s * std::min(d(group), 64.0) / 64 +
+                std::min(keys, d(kernel::decode_keys(k))) * t.shared_s * stretch);
+  const double cache =
+      d(k.batch) * d(k.kv_heads) * d(kernel::decode_keys(k)) * d(k.head_dim + k.value_dim) * k.element_bytes;
   const double l2 = t.l2_bytes_per_cycle * d(std::max<std::int64_t>(1, gpu_.sm.count)) * gpu_.clocks.boost.value;
   Legs legs;
   legs.bytes = cache * miss;
@@ -201,9 +203,11 @@ AttentionCost::Legs AttentionCost::decode(const AttentionKernel& k, double miss)
 }
 
 Seconds AttentionCost::warm_decode_time(const AttentionKernel& k) const {
-  const double cache = d(k.batch) * d(k.kv_heads) * d(kernel::decode_keys(k)) * d(k.head_dim + k.value_dim) * k.element_bytes;
+  const double cache =
+      d(k.batch) * d(k.kv_heads) * d(kernel::decode_keys(k)) * d(k.head_dim + k.value_dim) * k.element_bytes;
   const double share = cache / std::max(gpu_.l2.capacity.value, 1.0);
-  const double miss = std::clamp((share - decode_.resident_from) / (decode_.resident_to - decode_.resident_from), 0.0, 1.0);
+  const double miss =
+      std::clamp((share - decode_.resident_from) / (decode_.resident_to - decode_.resident_from), 0.0, 1.0);
   return Seconds{decode(k, miss).time};
 }
 

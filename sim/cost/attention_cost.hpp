@@ -11,12 +11,12 @@ namespace voltaic::cost {
 
 /// Constants of a kernel that works through tiles (calibration attention.flash and its siblings).
 struct AttentionTuning {
-  double alone = 0.5, full = 0.7;    ///< Share of an SM's peak of a lone CTA and of a full SM.
-  double stream_rows = 0;            ///< Cost of streaming keys and values, in query rows.
-  double softmax_dims = 0;           ///< Cost of exp, maximum and rescaling, in head dimensions.
-  double wait_s = 0;                 ///< Latency of a CTA before it works.
-  double merge_s = 0;                ///< Merging split keys.
-  double bandwidth_share = 0.8;      ///< Of the DRAM pins.
+  double alone = 0.5, full = 0.7;  ///< Share of an SM's peak of a lone CTA and of a full SM.
+  double stream_rows = 0;          ///< Cost of streaming keys and values, in query rows.
+  double softmax_dims = 0;         ///< Cost of exp, maximum and rescaling, in head dimensions.
+  double wait_s = 0;               ///< Latency of a CTA before it works.
+  double merge_s = 0;              ///< Merging split keys.
+  double bandwidth_share = 0.8;    ///< Of the DRAM pins.
   int resident = 2;
   bool longest_first = false;
 };
@@ -25,14 +25,15 @@ struct AttentionTuning {
 struct DecodeTuning {
   double fixed_s = 0, group_s = 0, transpose_s = 0;  ///< Kernel start; the copies around grouped heads.
   double merge_s = 0, merge_per_split_s = 0;
-  double alone_s = 0, shared_s = 0;                  ///< Per key, of a lone CTA and of each further one on its SM.
-  double cta_s = 0, group_cta_s = 0;                 ///< Per further CTA on an SM, and for 64 grouped heads.
-  double dim_power = 1, cta_dim_power = 1;           ///< Growth with head_dim/128.
+  double alone_s = 0, shared_s = 0;         ///< Per key, of a lone CTA and of each further one on its SM.
+  double cta_s = 0, group_cta_s = 0;        ///< Per further CTA on an SM, and for 64 grouped heads.
+  double dim_power = 1, cta_dim_power = 1;  ///< Growth with head_dim/128.
   double bandwidth_share = 0.8;
-  double l2_bytes_per_cycle = 17;                    ///< Per SM, for a cache that stayed in L2.
-  double resident_from = 0.5, resident_to = 1;       ///< Cache over L2: stays whole below the first, leaves above the second.
+  double l2_bytes_per_cycle = 17;  ///< Per SM, for a cache that stayed in L2.
+  double resident_from = 0.5,
+         resident_to = 1;  ///< Cache over L2: stays whole below the first, leaves above the second.
   double power = 2;
-  double clock = 1.4e9;                              ///< SM clock of the board the latencies were fitted on.
+  double clock = 1.4e9;  ///< SM clock of the board the latencies were fitted on.
 };
 
 class AttentionCost {

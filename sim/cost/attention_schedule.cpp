@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace voltaic::cost {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr int kRounds = 2;            ///< Played CTAs per slot; more change the result by less than its error.
+constexpr int kRounds = 2;  ///< Played CTAs per slot; more change the result by less than its error.
 constexpr double kMostPlayed = 4096;
 
 /// One SM: up to two CTAs, each with the end of its wait and the work it has left.
@@ -37,8 +37,10 @@ void advance(Sm& sm, double t, double pair_speed) {
     int working = 0;
     for (const auto& slot : sm.slots) {
       if (!slot.busy) continue;
-      if (slot.wait_until > sm.now) until = std::min(until, slot.wait_until);
-      else ++working;
+      if (slot.wait_until > sm.now)
+        until = std::min(until, slot.wait_until);
+      else
+        ++working;
     }
     const double done = (until - sm.now) * (working == 2 ? pair_speed : 1.0);
     for (auto& slot : sm.slots) {

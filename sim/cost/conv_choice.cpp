@@ -23,12 +23,11 @@ void set_tile(kernel::GemmTile& tile, int m, int n, bool tensor_cores) {
 }  // namespace
 
 ConvChoice::ConvChoice(const arch::ResolvedGpu& gpu)
-    : gpu_(gpu.spec),
-      square_(gpu.calibration.at("convolution")),
-      general_(gpu.calibration.at("convolution")) {}
+    : gpu_(gpu.spec), square_(gpu.calibration.at("convolution")), general_(gpu.calibration.at("convolution")) {}
 
-/// The bias makes a slower kernel win now and then, as in the library. To keep more bandwidth from ever making a network slower,
-/// the choice sees the balance of bandwidth and arithmetic the library was tuned for, not the one of a modified GPU.
+/// The bias makes a slower kernel win now and then, as in the library. To keep more bandwidth from ever making a
+/// network slower, the choice sees the balance of bandwidth and arithmetic the library was tuned for, not the one of a
+/// modified GPU.
 kernel::ConvKernel ConvChoice::choose_square(const kernel::ConvProblem& problem) const {
   ConvMachine machine = conv_machine(gpu_, problem.math, false);
   machine.dram = square_.tuned_balance() * machine.sms * machine.lanes * machine.clock;

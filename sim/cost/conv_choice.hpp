@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which convolution algorithm the library takes: the smallest predicted time, with a bias per kernel where one was fitted.
+// Which convolution algorithm the library takes: the smallest predicted time, with a bias per kernel where one was
+// fitted.
 #pragma once
 
 #include "arch/loader.hpp"

@@ -19,7 +19,8 @@ constexpr std::array<TileSize, 7> kTensorTiles{
 constexpr std::array<TileSize, 4> kSimtTiles{{{128, 128}, {128, 64}, {128, 32}, {32, 32}}};
 constexpr std::array<int, 14> kSplits{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
 constexpr double kLeastMiss = 0.15;  ///< Some of the traffic always misses L2: part of the fitted law.
-constexpr double kFusedPrologue = 3400, kNonfusedPrologue = 800, kFusedTile = 16384;  ///< Fitted with the law [DEEPBENCH].
+constexpr double kFusedPrologue = 3400, kNonfusedPrologue = 800,
+                 kFusedTile = 16384;  ///< Fitted with the law [DEEPBENCH].
 
 ConvTuning read_tuning(const arch::ParameterTree& section, const std::string& pass) {
   const auto tree = section.at(pass);
@@ -86,7 +87,8 @@ double outputs_per_tile(const ConvProblem& p) {
 }
 
 /// Implicit product of all groups in one grid.
-///     time = waves(ceil(m/tm) ceil(n/tn) z, k/z) with fb (I+O+W) miss bytes, + layout passes, + the reduction of a split k
+///     time = waves(ceil(m/tm) ceil(n/tn) z, k/z) with fb (I+O+W) miss bytes, + layout passes, + the reduction of a
+///     split k
 ConvTime product_time(const ConvProblem& p, const ConvCandidate& c, bool tensor_cores, const ConvTuning& t,
                       const ConvMachine& m) {
   const auto g = product_of(p, tensor_cores);
@@ -132,7 +134,8 @@ ConvTime fused_time(const ConvProblem& p, const ConvTuning& t, const ConvMachine
   return time;
 }
 
-/// Transforms to V and U, 36 or 81 products to M, and back; for the filter gradient the products are ci x co over tiles.
+/// Transforms to V and U, 36 or 81 products to M, and back; for the filter gradient the products are ci x co over
+/// tiles.
 ConvTime nonfused_time(const ConvProblem& p, const ConvCandidate& c, const ConvTuning& t, const ConvMachine& m) {
   const bool wgrad = p.pass == ConvPass::wgrad;
   const auto s = kernel::winograd_shape(p);
@@ -188,7 +191,8 @@ GeneralConv::GeneralConv(const arch::ParameterTree& convolution) {
   direct_efficiency_ = simt.number("eff_direct_dgrad");
   const auto tiles = simt.numbers("nonfused_tiles");
   for (std::size_t i = 0; i + 1 < tiles.size(); i += 2) {
-    nonfused_.push_back({ConvAlgorithm::winograd_nonfused, static_cast<int>(tiles[i]), static_cast<int>(tiles[i + 1]), 1});
+    nonfused_.push_back(
+        {ConvAlgorithm::winograd_nonfused, static_cast<int>(tiles[i]), static_cast<int>(tiles[i + 1]), 1});
   }
   depthwise_efficiency_ = convolution.number("depthwise.eff");
   depthwise_wgrad_ = convolution.number("depthwise.eff_wgrad");
@@ -218,16 +222,19 @@ std::vector<ConvCandidate> GeneralConv::candidates(const ConvProblem& p, bool te
   const ConvTuning& t = tuning(p, false);
   const bool three = kernel::is_plain_filter(p, 3);
   if (t.fused > 0 && three && p.pass != ConvPass::wgrad) out.push_back({ConvAlgorithm::winograd_fused, 128, 32, 1});
-  if (t.nonfused > 0 && (three || kernel::is_plain_filter(p, 5))) out.insert(out.end(), nonfused_.begin(), nonfused_.end());
+  if (t.nonfused > 0 && (three || kernel::is_plain_filter(p, 5)))
+    out.insert(out.end(), nonfused_.begin(), nonfused_.end());
   if (has_direct_dgrad(p, tensor_cores)) out.push_back({ConvAlgorithm::implicit_gemm, 32, 32, 1});
   return out;
 }
 
-ConvTime GeneralConv::time(const ConvProblem& p, const ConvCandidate& c, bool tensor_cores, const ConvMachine& m) const {
+ConvTime GeneralConv::time(const ConvProblem& p, const ConvCandidate& c, bool tensor_cores,
+                           const ConvMachine& m) const {
   const ConvTuning& t = tuning(p, tensor_cores);
   switch (c.algorithm) {
     case ConvAlgorithm::direct_depthwise:
-      return untiled_time(p, p.pass == ConvPass::wgrad ? depthwise_wgrad_ : depthwise_efficiency_, depthwise_reread_, m);
+      return untiled_time(p, p.pass == ConvPass::wgrad ? depthwise_wgrad_ : depthwise_efficiency_, depthwise_reread_,
+                          m);
     case ConvAlgorithm::winograd_fused: return fused_time(p, t, m);
     case ConvAlgorithm::winograd_nonfused: return nonfused_time(p, c, t, m);
     case ConvAlgorithm::implicit_gemm:

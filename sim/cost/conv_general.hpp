@@ -13,7 +13,7 @@ namespace voltaic::cost {
 
 /// Constants of one pass (calibration convolution.simt.PASS and convolution.tensor.PASS).
 struct ConvTuning {
-  double efficiency = 1, tile_power = 0;    ///< Main loop's share of the lanes; it falls as (tile/reference)^power.
+  double efficiency = 1, tile_power = 0;  ///< Main loop's share of the lanes; it falls as (tile/reference)^power.
   double prologue = 0, fill = 1;
   double traffic = 1;                       ///< Passes over the tensors that miss L2.
   double layout = 0;                        ///< NCHW to NHWC and back, in passes over input and output.

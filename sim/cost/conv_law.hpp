@@ -13,18 +13,18 @@ namespace voltaic::cost {
 /// The GPU in the few figures the laws need; plain numbers in base units, for they enter fitted equations.
 struct ConvMachine {
   double sms = 1;
-  double clock = 1;      ///< Hz
-  double dram = 1;       ///< Bytes per second that a long stream reaches.
-  double l2 = 0;         ///< Bytes
-  double fp32_lanes = 1; ///< FMA per cycle and SM outside the tensor cores.
-  double lanes = 1;      ///< The same for the type and unit that multiplies.
+  double clock = 1;       ///< Hz
+  double dram = 1;        ///< Bytes per second that a long stream reaches.
+  double l2 = 0;          ///< Bytes
+  double fp32_lanes = 1;  ///< FMA per cycle and SM outside the tensor cores.
+  double lanes = 1;       ///< The same for the type and unit that multiplies.
 };
 ConvMachine conv_machine(const arch::GpuSpec& gpu, DataType math, bool tensor_cores);
 
 /// Time of one convolution with what it is made of.
 struct ConvTime {
-  double time = 0;        ///< Seconds
-  double math = 0;        ///< Seconds the multiplying pipes are busy, averaged over the SMs.
+  double time = 0;  ///< Seconds
+  double math = 0;  ///< Seconds the multiplying pipes are busy, averaged over the SMs.
   double dram_bytes = 0;
   double l2_bytes = 0;
   double ctas = 0;
@@ -46,17 +46,17 @@ inline double overlap4(double a, double b) {
 /// Tiles of one product spread over the SMs.
 struct TileWaves {
   double ctas = 0;
-  double k = 0;          ///< Products per output, before rounding to the k step.
+  double k = 0;  ///< Products per output, before rounding to the k step.
   double k_step = 8;
-  double tile = 0;       ///< Multiply-adds of one CTA and one k.
-  double efficiency = 1; ///< Share of the lanes that the main loop keeps busy.
-  double prologue = 0;   ///< Cycles per CTA outside the main loop.
-  double fill = 1;       ///< CTAs per SM below which its pipes are not full.
-  double even = 0.05;    ///< Share of CTAs that even out over SMs.
+  double tile = 0;        ///< Multiply-adds of one CTA and one k.
+  double efficiency = 1;  ///< Share of the lanes that the main loop keeps busy.
+  double prologue = 0;    ///< Cycles per CTA outside the main loop.
+  double fill = 1;        ///< CTAs per SM below which its pipes are not full.
+  double even = 0.05;     ///< Share of CTAs that even out over SMs.
 };
 
-/// cycles = Ne (a + c kk) + max(0, l - N) c kk, with N = ceil(C/S), Ne = (1-s) N + s max(C/S, 1), c = tile / (lanes eff);
-/// seconds = ((cycles/clock)^4 + (bytes/BW)^4)^(1/4).
+/// cycles = Ne (a + c kk) + max(0, l - N) c kk, with N = ceil(C/S), Ne = (1-s) N + s max(C/S, 1), c = tile / (lanes
+/// eff); seconds = ((cycles/clock)^4 + (bytes/BW)^4)^(1/4).
 ConvTime wave_time(const TileWaves& waves, double bytes, const ConvMachine& machine);
 
 }  // namespace voltaic::cost

@@ -18,7 +18,8 @@ ConvAlgorithm parse_algorithm(const arch::ParameterTree& tree) {
   if (word == "fused") return ConvAlgorithm::winograd_fused;
   if (word == "nonfused") return ConvAlgorithm::winograd_nonfused;
   if (word == "fft") return ConvAlgorithm::fft;
-  throw ConfigError(tree.file(), "algorithm", "expected precomp, implicit, fused, nonfused or fft, got " + one_line(word));
+  throw ConfigError(tree.file(), "algorithm",
+                    "expected precomp, implicit, fused, nonfused or fft, got " + one_line(word));
 }
 
 /// Constants of a family, with what a single kernel replaces.
@@ -116,8 +117,10 @@ ConvTime nonfused_time(const ConvProblem& p, const SquareKernel& k, const ConvMa
   const double work = v + u + o;
   const double ctas = kProducts * std::ceil(tiles / k.tile_m) * std::ceil(s.out / k.tile_n);
   ConvTime time = wave_time(waves_of(k, ctas, s.in, double(k.tile_m) * k.tile_n), work * conv_miss(work, m.l2), m);
-  const double image = k.input * t.in * conv_miss(t.in + v, m.l2) + v * conv_miss(v + t.in, m.l2) + k.l2_share * (v + t.in);
-  const double back = k.transform * (o * conv_miss(o, m.l2) + t.out * conv_miss(o + t.out, m.l2) + k.l2_share * (o + t.out));
+  const double image =
+      k.input * t.in * conv_miss(t.in + v, m.l2) + v * conv_miss(v + t.in, m.l2) + k.l2_share * (v + t.in);
+  const double back =
+      k.transform * (o * conv_miss(o, m.l2) + t.out * conv_miss(o + t.out, m.l2) + k.l2_share * (o + t.out));
   const double filter = k.filter * (t.weights + u);
   time.time += (image + back + filter) / m.dram;
   time.dram_bytes += image + back + filter;
@@ -135,7 +138,8 @@ ConvTime fft_time(const ConvProblem& p, const SquareKernel& k, const ConvMachine
   const double f = kComplex * fft.bins * s.in * s.out;
   const double ctas = fft.bins * std::ceil(s.n / fft.batch_tile) * std::ceil(s.out / 64);
   const double weights = kernel::conv_bytes(p).weights;
-  ConvTime time = wave_time(waves_of(k, ctas, s.in, 4 * fft.batch_tile * 64), (x + y + f) * conv_miss(x + y + f, m.l2), m);
+  ConvTime time =
+      wave_time(waves_of(k, ctas, s.in, 4 * fft.batch_tile * 64), (x + y + f) * conv_miss(x + y + f, m.l2), m);
   const double transforms = k.input * (2 * x + 2 * y) * (conv_miss(x + y, m.l2) + k.l2_share);
   const double filter = k.filter * (f + weights);
   time.time = fft.chunks * (time.time + transforms / m.dram + k.gap) + filter / m.dram;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// FP32 forward convolutions with a 3x3 filter, stride 1: time of each cuDNN kernel from the shape, fitted with kernel names known.
+// FP32 forward convolutions with a 3x3 filter, stride 1: time of each cuDNN kernel from the shape, fitted with kernel
+// names known.
 #pragma once
 
 #include <string>
@@ -17,17 +18,17 @@ struct SquareKernel {
   std::string name;
   kernel::ConvAlgorithm algorithm{};
   int tile_m = 0, tile_n = 0;
-  int points = 0;              ///< FFT only: 16 or 32.
+  int points = 0;  ///< FFT only: 16 or 32.
   double efficiency = 1;
-  double bias = 1;             ///< The library takes the smallest bias * time.
+  double bias = 1;  ///< The library takes the smallest bias * time.
   double prologue = 0, fill = 1;
-  double input = 1, output = 1;///< Times the image crosses DRAM.
-  double reread = 0;           ///< Share of the CTAs' operand reads that leaves L2.
-  double copies = 0;           ///< Extra passes over the data: im2col, layout changes.
-  double filter = 0;           ///< Cost of the filter transform in passes over its bytes.
-  double transform = 0;        ///< Non-fused: share of the products written and read back.
-  double l2_share = 0;         ///< Transformed bytes that cost as if they came from DRAM, L2 hits included.
-  double gap = 0;              ///< Seconds between the launches of one chunk.
+  double input = 1, output = 1;  ///< Times the image crosses DRAM.
+  double reread = 0;             ///< Share of the CTAs' operand reads that leaves L2.
+  double copies = 0;             ///< Extra passes over the data: im2col, layout changes.
+  double filter = 0;             ///< Cost of the filter transform in passes over its bytes.
+  double transform = 0;          ///< Non-fused: share of the products written and read back.
+  double l2_share = 0;           ///< Transformed bytes that cost as if they came from DRAM, L2 hits included.
+  double gap = 0;                ///< Seconds between the launches of one chunk.
 };
 
 class SquareConv {

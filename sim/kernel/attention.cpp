@@ -78,8 +78,8 @@ std::vector<Launch> attention_launches(AttentionKernel k, const arch::GpuSpec& g
   const double head = static_cast<double>(k.head_dim);
   const double value = static_cast<double>(k.value_dim);
   if (k.backward) {
-    out.push_back(pass_over("flash_bwd_dot_do_o_kernel", 2 * result * value * k.element_bytes, 4 * result, result * value,
-                            k.math));
+    out.push_back(pass_over("flash_bwd_dot_do_o_kernel", 2 * result * value * k.element_bytes, 4 * result,
+                            result * value, k.math));
   }
   Launch& launch = out.emplace_back();
   launch.name = kernel_name(k, library);
@@ -96,8 +96,8 @@ std::vector<Launch> attention_launches(AttentionKernel k, const arch::GpuSpec& g
   set_grid(k, library, launch);
   launch.detail = k;
   if (k.backward) {
-    out.push_back(pass_over("flash_bwd_convert_dq_kernel", 4 * result * head, result * head * k.element_bytes, result * head,
-                            k.math));
+    out.push_back(pass_over("flash_bwd_convert_dq_kernel", 4 * result * head, result * head * k.element_bytes,
+                            result * head, k.math));
   }
   return out;
 }

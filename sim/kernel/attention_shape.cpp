@@ -20,8 +20,8 @@ std::int64_t group_size(const AttentionKernel& k) {
 
 /// Sum over r = 0 .. n-1 of clamp(r + first, 0, limit).
 double clamped_sum(double n, double first, double limit) {
-  const double begin = std::clamp(-first, 0.0, n);          // Rows below see nothing.
-  const double end = std::clamp(limit - first, begin, n);   // Rows from here on see `limit`.
+  const double begin = std::clamp(-first, 0.0, n);         // Rows below see nothing.
+  const double end = std::clamp(limit - first, begin, n);  // Rows from here on see `limit`.
   const double rising = (end - begin) * (first + (begin + end - 1) / 2);
   return rising + (n - end) * std::max(limit, 0.0);
 }
@@ -91,8 +91,9 @@ double tile_keys(const AttentionKernel& k, const AttentionTile& tile, std::int64
   const double rows = d(tile.rows) / d(tile.pack);
   const double first = std::floor(d(i) * rows);
   const double last = std::min(std::ceil(d(i + 1) * rows), d(k.seq_q));
-  const double end = k.causal ? std::clamp(last + offset, 0.0, d(k.seq_kv))
-                              : (k.window > 0 ? std::clamp(last + offset + d(k.window), 0.0, d(k.seq_kv)) : d(k.seq_kv));
+  const double end = k.causal
+                         ? std::clamp(last + offset, 0.0, d(k.seq_kv))
+                         : (k.window > 0 ? std::clamp(last + offset + d(k.window), 0.0, d(k.seq_kv)) : d(k.seq_kv));
   const double begin = k.window > 0 ? std::clamp(first + offset - d(k.window) + 1, 0.0, end) : 0.0;
   // Keys that fit into one step are computed in the multiples of an instruction only.
   const double step = k.seq_kv < tile.keys ? 16 : d(tile.keys);

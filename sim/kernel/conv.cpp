@@ -79,8 +79,9 @@ std::string simt_name(const ConvKernel& kernel, const arch::GpuSpec& gpu) {
   return fmt::format("{}_scudnn_{}x{}_{}_nn_v1", chip, t.tile_m, t.tile_n, pass_word(kernel.problem.pass));
 }
 
-/// Multiply-adds that the algorithm spends; Winograd and FFT need fewer than the definition, and the roofline holds for these.
-/// F(2x2,3x3) saves 36/16, F(4x4,3x3) 144/36, F(5x5,5x5) 625/81; a complex product takes at least 3 multiplications.
+/// Multiply-adds that the algorithm spends; Winograd and FFT need fewer than the definition, and the roofline holds for
+/// these. F(2x2,3x3) saves 36/16, F(4x4,3x3) 144/36, F(5x5,5x5) 625/81; a complex product takes at least 3
+/// multiplications.
 double algorithm_mac(const ConvKernel& kernel) {
   const ConvProblem& p = kernel.problem;
   const double direct = direct_mac(p);
@@ -89,8 +90,8 @@ double algorithm_mac(const ConvKernel& kernel) {
     case ConvAlgorithm::winograd_nonfused: return p.filter[1] == 5 ? direct * 81 / 625 : direct / 4;
     case ConvAlgorithm::fft: {
       const FftShape fft = fft_shape(p, kernel.tile.name == "fft16" ? 16 : 32);
-      const double complex = fft.bins * fft.chunks * static_cast<double>(p.n) * static_cast<double>(p.c) *
-                             static_cast<double>(p.k);
+      const double complex =
+          fft.bins * fft.chunks * static_cast<double>(p.n) * static_cast<double>(p.c) * static_cast<double>(p.k);
       return std::min(direct, 3 * complex);
     }
     default: return direct;

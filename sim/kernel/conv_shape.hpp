@@ -8,7 +8,9 @@
 
 namespace voltaic::kernel {
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
 
 inline double spatial(const std::int64_t (&size)[3]) {
   return static_cast<double>(size[0]) * static_cast<double>(size[1]) * static_cast<double>(size[2]);
@@ -35,8 +37,8 @@ ConvBytes conv_bytes(const ConvProblem& problem);
 
 /// Winograd sees forward and dgrad alike: channels in, channels out, an image of outputs.
 struct WinogradShape {
-  double n = 0, in = 0, out = 0;     ///< Images, input and output channels.
-  double h = 0, w = 0;               ///< Output image.
+  double n = 0, in = 0, out = 0;  ///< Images, input and output channels.
+  double h = 0, w = 0;            ///< Output image.
 };
 WinogradShape winograd_shape(const ConvProblem& problem);
 
@@ -49,7 +51,8 @@ bool is_depthwise(const ConvProblem& problem);
 /// Input images of Winograd's non-fused kernels are padded to a multiple of 16: exact on measured grids [NEUDATA].
 double winograd_tiles(const WinogradShape& shape, double outputs_per_tile);
 
-/// CTAs of the fused Winograd kernel: 32 filters by 128 outputs, which are 8 rows x 16 columns of one image, or 8 x 4 of 4.
+/// CTAs of the fused Winograd kernel: 32 filters by 128 outputs, which are 8 rows x 16 columns of one image, or 8 x 4
+/// of 4.
 double fused_winograd_ctas(const WinogradShape& shape, bool four_images);
 
 /// Tiles of the FFT algorithm: transforms of n points square, chunks of n-2 outputs.

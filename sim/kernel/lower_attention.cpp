@@ -21,7 +21,8 @@ AttentionKernel kernel_of(const graph::OpGraph& g, const graph::Node& node) {
   const graph::Tensor& v = g.tensor(node.inputs.at(first + 2));
   if (q.shape.size() != 4 || k.shape.size() != 4 || v.shape.size() != 4) {
     throw UnsupportedError(fmt::format("{}: expected q, k and v of rank 4, got {}, {} and {}", one_line(node.id),
-                                       graph::to_string(q.shape), graph::to_string(k.shape), graph::to_string(v.shape)));
+                                       graph::to_string(q.shape), graph::to_string(k.shape),
+                                       graph::to_string(v.shape)));
   }
   AttentionKernel a;
   a.batch = q.shape[0];
@@ -48,8 +49,8 @@ Lowered lower_attention(const graph::OpGraph& graph, const graph::Node& node, co
   const AttentionKernel kernel = kernel_of(graph, node);
   if (!(attention_work(kernel).mac > 0)) return out;
   if (!target.gpu.has_tensor_path(kernel.math) && !(target.gpu.sm.cuda_core[kernel.math] > 0)) {
-    throw UnsupportedError(fmt::format("{}: {} cannot multiply in {}", one_line(node.id), target.gpu.name,
-                                       to_string(kernel.math)));
+    throw UnsupportedError(
+        fmt::format("{}: {} cannot multiply in {}", one_line(node.id), target.gpu.name, to_string(kernel.math)));
   }
   out.launches = attention_launches(kernel, target.gpu);
   return out;

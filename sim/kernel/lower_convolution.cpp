@@ -57,8 +57,8 @@ ConvProblem problem_of(const graph::Shape& x, const graph::Shape& w, const graph
   return p;
 }
 
-/// A transposed convolution is the data gradient of the convolution that leads back from its output to its input, and its
-/// own data gradient is that convolution run forward.
+/// A transposed convolution is the data gradient of the convolution that leads back from its output to its input, and
+/// its own data gradient is that convolution run forward.
 ConvProblem problem_of(const graph::OpGraph& g, const graph::Node& node) {
   const auto in = [&](std::size_t i) -> const graph::Shape& { return g.tensor(node.inputs.at(i)).shape; };
   const graph::Shape& out = g.tensor(node.outputs.at(0)).shape;

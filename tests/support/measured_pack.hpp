@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measured tables that lie outside the tree: found by VOLTAIC_MEASURED or beside the source tree, read as CSV, plain or gzip.
+// Measured tables that lie outside the tree: found by VOLTAIC_MEASURED or beside the source tree, read as CSV, plain or
+// gzip.
 #pragma once
 
 #include <zlib.h>
@@ -36,9 +37,12 @@ inline std::vector<std::string> split_csv(const std::string& line) {
   std::vector<std::string> out(1);
   bool quoted = false;
   for (const char c : line) {
-    if (c == '"') quoted = !quoted;
-    else if (c == ',' && !quoted) out.emplace_back();
-    else if (c != '\r') out.back() += c;
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      out.emplace_back();
+    else if (c != '\r')
+      out.back() += c;
   }
   return out;
 }

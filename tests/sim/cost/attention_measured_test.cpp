@@ -21,13 +21,15 @@ struct Rows {
 };
 
 void print(const std::string& what, const test::Errors& e) {
-  std::fputs(fmt::format("{:32} {:5} rows  mape {:5.1f}  median {:5.1f}  p90 {:5.1f}  bias {:+5.1f} %\n", what, e.values.size(),
-                         100 * e.mean_absolute(), 100 * e.quantile(0.5), 100 * e.quantile(0.9), 100 * e.bias())
+  std::fputs(fmt::format("{:32} {:5} rows  mape {:5.1f}  median {:5.1f}  p90 {:5.1f}  bias {:+5.1f} %\n", what,
+                         e.values.size(), 100 * e.mean_absolute(), 100 * e.quantile(0.5), 100 * e.quantile(0.9),
+                         100 * e.bias())
                  .c_str(),
              stdout);
 }
 
-/// Replayed graphs: the prompt's kernel that writes the cache is in the time, and the cache stays in L2 between replays.
+/// Replayed graphs: the prompt's kernel that writes the cache is in the time, and the cache stays in L2 between
+/// replays.
 Rows replay(const test::MeasuredTable& table, const std::string& source, const char* name) {
   const auto gpu = arch::resolve_gpu(name);
   const cost::AttentionCost attention(gpu);
@@ -37,7 +39,8 @@ Rows replay(const test::MeasuredTable& table, const std::string& source, const c
     const auto word = [&](const char* c) { return table.word(row, c); };
     if (word("source") != source || word("suspect") != "0" || word("kernel") != "flash") continue;
     std::string key = "attn";
-    for (const char* c : {"phase", "batch", "heads", "kv_heads", "seq_q", "seq_kv", "head_dim", "causal"}) key += '|' + word(c);
+    for (const char* c : {"phase", "batch", "heads", "kv_heads", "seq_q", "seq_kv", "head_dim", "causal"})
+      key += '|' + word(c);
     kernel::AttentionKernel k;
     k.batch = table.integer(row, "batch");
     k.heads = table.integer(row, "heads");
@@ -72,7 +75,8 @@ Rows replay(const test::MeasuredTable& table, const std::string& source, const c
 
 }  // namespace
 
-TEST_CASE("flash attention on A100 comes out as measured, on rows that nothing was fitted on", "[cost][attention][measured]") {
+TEST_CASE("flash attention on A100 comes out as measured, on rows that nothing was fitted on",
+          "[cost][attention][measured]") {
   const auto table = test::measured_table("attention/attention_a100_sxm_aic.csv.gz");
   if (!table) {
     WARN("measured pack absent: skipped");

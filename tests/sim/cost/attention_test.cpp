@@ -159,7 +159,8 @@ TEST_CASE("grouped heads decode faster than one KV head per query head", "[cost]
   CHECK(a100().time(k) > 2.5 * grouped);
 }
 
-TEST_CASE("Volta runs fused attention on CUTLASS, several times slower than Ampere's flash kernel", "[cost][attention]") {
+TEST_CASE("Volta runs fused attention on CUTLASS, several times slower than Ampere's flash kernel",
+          "[cost][attention]") {
   const Machine volta("v100-sxm2-16gb");
   const auto k = prompt(4, 2048, true);
   CHECK(volta.time(k) > 3 * a100().time(k));

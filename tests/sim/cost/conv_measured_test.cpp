@@ -23,7 +23,8 @@ struct Machine {
         library(cost::make_library(gpu)) {}
   double time(const kernel::ConvProblem& problem) const {
     double sum = 0;
-    for (const auto& launch : kernel::conv_launches(library->choose(problem), gpu.spec)) sum += engine->cost(launch).time.value;
+    for (const auto& launch : kernel::conv_launches(library->choose(problem), gpu.spec))
+      sum += engine->cost(launch).time.value;
     return sum;
   }
   arch::ResolvedGpu gpu;
@@ -39,8 +40,9 @@ double single_call(const Machine& m, double kernel) {
 }
 
 void print(const std::string& what, const test::Errors& e) {
-  std::fputs(fmt::format("{:32} {:5} rows  mape {:5.1f}  median {:5.1f}  p90 {:5.1f}  bias {:+5.1f} %\n", what, e.values.size(),
-                         100 * e.mean_absolute(), 100 * e.quantile(0.5), 100 * e.quantile(0.9), 100 * e.bias())
+  std::fputs(fmt::format("{:32} {:5} rows  mape {:5.1f}  median {:5.1f}  p90 {:5.1f}  bias {:+5.1f} %\n", what,
+                         e.values.size(), 100 * e.mean_absolute(), 100 * e.quantile(0.5), 100 * e.quantile(0.9),
+                         100 * e.bias())
                  .c_str(),
              stdout);
 }
@@ -71,15 +73,18 @@ struct Passes {
 };
 
 /// Back-to-back calls: what the host adds to each, in seconds, is part of the table's protocol.
-Passes deepbench(const test::MeasuredTable& table, const std::string& gpu, const std::string& precision, const char* name,
-                 const std::array<double, 3>& launch_us) {
+Passes deepbench(const test::MeasuredTable& table, const std::string& gpu, const std::string& precision,
+                 const char* name, const std::array<double, 3>& launch_us) {
   const Machine machine(name);
   Passes out;
   for (const auto& row : table.rows) {
     const auto word = [&](const char* c) { return table.word(row, c); };
-    if (word("gpu") != gpu || word("precision") != precision || word("status") != "current" || word("mode") != "training") continue;
+    if (word("gpu") != gpu || word("precision") != precision || word("status") != "current" ||
+        word("mode") != "training")
+      continue;
     std::string key = "conv";
-    for (const char* c : {"N", "C", "H", "W", "K", "R_filter_h", "S_filter_w", "stride_h", "stride_w", "pad_h", "pad_w"}) {
+    for (const char* c :
+         {"N", "C", "H", "W", "K", "R_filter_h", "S_filter_w", "stride_h", "stride_w", "pad_h", "pad_w"}) {
       key += '|' + word(c);
     }
     if (!test::is_report_row(key)) continue;

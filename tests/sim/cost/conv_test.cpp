@@ -64,8 +64,8 @@ TEST_CASE("waves of tiles cost a prologue and a loop each, and a lone CTA does n
   m.lanes = 64;
   cost::TileWaves w;
   w.ctas = 20;
-  w.k = 15;          // Rounded up to 16.
-  w.tile = 6400;     // 100 cycles per k.
+  w.k = 15;       // Rounded up to 16.
+  w.tile = 6400;  // 100 cycles per k.
   w.prologue = 400;
   w.even = 0;
   // Two CTAs per SM, one after the other: 2 * (400 + 16 * 100) cycles.

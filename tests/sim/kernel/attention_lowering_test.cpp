@@ -37,7 +37,8 @@ TEST_CASE("a causal mask shows n(n+1)/2 pairs, a window at most w keys per query
   CHECK(kernel::visible_pairs(k) == 40 * 41 / 2);
 }
 
-TEST_CASE("a prompt needs four operations per pair and dimension, and touches each tensor once", "[kernel][attention]") {
+TEST_CASE("a prompt needs four operations per pair and dimension, and touches each tensor once",
+          "[kernel][attention]") {
   const auto work = kernel::attention_work(prompt(1024, false));
   CHECK(work.mac == 16.0 * 1024 * 1024 * (64 + 64));
   CHECK(work.read.value == 2.0 * 16 * 1024 * 64 * 3);
@@ -62,7 +63,8 @@ TEST_CASE("Llama-3.1-8B reads 1 GiB of cache per decoding step at context 8192",
   CHECK(32 * (kernel::attention_work(k).read.value - query) == 512.0 * 1024 * 1024);
 }
 
-TEST_CASE("decoding splits long caches of grouped heads until the SMs are busy, not those of full batches", "[kernel][attention]") {
+TEST_CASE("decoding splits long caches of grouped heads until the SMs are busy, not those of full batches",
+          "[kernel][attention]") {
   AttentionKernel k;
   k.heads = 32;
   k.kv_heads = 8;

@@ -32,7 +32,8 @@ struct Case {
 };
 
 /// Lowers one node by itself; its output shape follows from the shape rule.
-kernel::Lowered lowered(const Case& c, const arch::ResolvedGpu& gpu, kernel::Framework framework = kernel::Framework::eager) {
+kernel::Lowered lowered(const Case& c, const arch::ResolvedGpu& gpu,
+                        kernel::Framework framework = kernel::Framework::eager) {
   graph::OpGraph g;
   graph::Node node;
   node.id = "conv";
@@ -68,8 +69,8 @@ using List = std::vector<std::int64_t>;
 }  // namespace
 
 TEST_CASE("a 2-d convolution keeps its sizes and counts each operand once", "[kernel][conv]") {
-  const auto out = lowered({graph::OpType::conv2d, {{8, 64, 56, 56}, {128, 64, 1, 1}}, attributes({{"stride", std::int64_t{2}}})},
-                           v100());
+  const auto out = lowered(
+      {graph::OpType::conv2d, {{8, 64, 56, 56}, {128, 64, 1, 1}}, attributes({{"stride", std::int64_t{2}}})}, v100());
   REQUIRE(out.launches.size() == 1);
   const auto& launch = out.launches[0];
   const auto& p = conv(launch).problem;
@@ -83,29 +84,37 @@ TEST_CASE("a 2-d convolution keeps its sizes and counts each operand once", "[ke
   CHECK(launch.family == "conv_simt");
 }
 
-TEST_CASE("Winograd kernels count the multiplications they spend, 2.25 or 4 times fewer than the definition", "[kernel][conv]") {
-  const auto out =
-      lowered({graph::OpType::conv2d, {{16, 256, 32, 32}, {256, 256, 3, 3}}, attributes({{"padding", std::int64_t{1}}})}, v100());
+TEST_CASE("Winograd kernels count the multiplications they spend, 2.25 or 4 times fewer than the definition",
+          "[kernel][conv]") {
+  const auto out = lowered(
+      {graph::OpType::conv2d, {{16, 256, 32, 32}, {256, 256, 3, 3}}, attributes({{"padding", std::int64_t{1}}})},
+      v100());
   const double direct = 16.0 * 32 * 32 * 256 * 256 * 9;
   const auto& launch = out.launches.at(0);
-  if (conv(launch).algorithm == ConvAlgorithm::winograd_fused) CHECK_THAT(launch.work.mac, WithinRel(direct / 2.25, 1e-12));
-  if (conv(launch).algorithm == ConvAlgorithm::winograd_nonfused) CHECK_THAT(launch.work.mac, WithinRel(direct / 4, 1e-12));
+  if (conv(launch).algorithm == ConvAlgorithm::winograd_fused)
+    CHECK_THAT(launch.work.mac, WithinRel(direct / 2.25, 1e-12));
+  if (conv(launch).algorithm == ConvAlgorithm::winograd_nonfused)
+    CHECK_THAT(launch.work.mac, WithinRel(direct / 4, 1e-12));
   CHECK(launch.work.mac < direct);
 }
 
-TEST_CASE("a transposed convolution is the data gradient of its mirror, and its own data gradient runs forward", "[kernel][conv]") {
-  const auto up = lowered({graph::OpType::conv_transpose2d, {{2, 64, 16, 16}, {64, 32, 2, 2}}, attributes({{"stride", std::int64_t{2}}})},
-                          v100());
+TEST_CASE("a transposed convolution is the data gradient of its mirror, and its own data gradient runs forward",
+          "[kernel][conv]") {
+  const auto up = lowered(
+      {graph::OpType::conv_transpose2d, {{2, 64, 16, 16}, {64, 32, 2, 2}}, attributes({{"stride", std::int64_t{2}}})},
+      v100());
   const auto& p = conv(up.launches.at(0)).problem;
   CHECK(p.pass == ConvPass::dgrad);
   CHECK(p.c == 32);
   CHECK(p.k == 64);
   CHECK(p.in[1] == 32);
   CHECK(p.out[1] == 16);
-  const auto back = lowered({graph::OpType::conv_dgrad,
-                             {{2, 32, 32, 32}, {64, 32, 2, 2}},
-                             attributes({{"stride", std::int64_t{2}}, {"transposed", std::int64_t{1}}, {"input_shape", List{2, 64, 16, 16}}})},
-                            v100());
+  const auto back = lowered(
+      {graph::OpType::conv_dgrad,
+       {{2, 32, 32, 32}, {64, 32, 2, 2}},
+       attributes(
+           {{"stride", std::int64_t{2}}, {"transposed", std::int64_t{1}}, {"input_shape", List{2, 64, 16, 16}}})},
+      v100());
   const auto& q = conv(back.launches.at(0)).problem;
   CHECK(q.pass == ConvPass::forward);
   CHECK(q.c == 32);
@@ -128,17 +137,21 @@ TEST_CASE("forward, data gradient and filter gradient of one layer need equal ar
 }
 
 TEST_CASE("1-d and 3-d convolutions, groups and depthwise have their kernels", "[kernel][conv]") {
-  const auto speech = lowered({graph::OpType::conv1d, {{4, 80, 3000}, {384, 80, 3}}, attributes({{"padding", std::int64_t{1}}})}, v100());
+  const auto speech = lowered(
+      {graph::OpType::conv1d, {{4, 80, 3000}, {384, 80, 3}}, attributes({{"padding", std::int64_t{1}}})}, v100());
   CHECK(speech.launches.at(0).work.mac == 4.0 * 3000 * 384 * 80 * 3);
   const auto volume = lowered({graph::OpType::conv3d, {{1, 4, 16, 32, 32}, {8, 4, 3, 3, 3}}, {}}, v100());
   CHECK(volume.launches.at(0).work.mac == 14.0 * 30 * 30 * 8 * 4 * 27);
-  const auto grouped = lowered({graph::OpType::conv2d, {{4, 128, 28, 28}, {128, 4, 3, 3}},
+  const auto grouped = lowered({graph::OpType::conv2d,
+                                {{4, 128, 28, 28}, {128, 4, 3, 3}},
                                 attributes({{"groups", std::int64_t{32}}, {"padding", std::int64_t{1}}})},
                                v100());
   CHECK(grouped.launches.at(0).grid[2] == 32);
   CHECK(grouped.launches[0].work.mac == 4.0 * 28 * 28 * 128 * 4 * 9);
-  const auto depthwise = lowered({graph::OpType::conv2d, {{4, 128, 28, 28}, {128, 1, 3, 3}},
-                                  attributes({{"groups", std::int64_t{128}}, {"padding", std::int64_t{1}}}), DataType::fp16},
+  const auto depthwise = lowered({graph::OpType::conv2d,
+                                  {{4, 128, 28, 28}, {128, 1, 3, 3}},
+                                  attributes({{"groups", std::int64_t{128}}, {"padding", std::int64_t{1}}}),
+                                  DataType::fp16},
                                  v100());
   CHECK(conv(depthwise.launches.at(0)).algorithm == ConvAlgorithm::direct_depthwise);
   CHECK_FALSE(depthwise.launches[0].tensor_cores);
@@ -155,7 +168,10 @@ TEST_CASE("a bias is one more kernel in eager mode and none where a compiler fus
 }
 
 TEST_CASE("half precision takes tensor cores and their names, unless they are switched off", "[kernel][conv]") {
-  const Case c{graph::OpType::conv2d, {{32, 64, 56, 56}, {64, 64, 3, 3}}, attributes({{"padding", std::int64_t{1}}}), DataType::fp16};
+  const Case c{graph::OpType::conv2d,
+               {{32, 64, 56, 56}, {64, 64, 3, 3}},
+               attributes({{"padding", std::int64_t{1}}}),
+               DataType::fp16};
   const auto on = lowered(c, v100());
   CHECK(on.launches.at(0).tensor_cores);
   CHECK(on.launches[0].name.find("volta_fp16_s884cudnn") == 0);
