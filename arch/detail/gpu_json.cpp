@@ -62,7 +62,7 @@ class Decoder {
     for (const auto& [key, value] : object.items()) {
       if (is_remark(key, path)) continue;
       const std::string here = pointer + '/' + pointer_token(key);
-      const std::string at = path.empty() ? key : path + '.' + key;
+      const std::string at = path.empty() ? key : fmt::format("{}.{}", path, key);
       if (const auto field = index_.find(at); field != index_.end()) {
         read_number(field->second, value, here, source);
       } else if (read_word(at, value, here)) {

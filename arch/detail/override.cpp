@@ -118,7 +118,8 @@ void collect(Json& node, const std::string& path, std::string_view key, std::vec
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i) collect(value[i], fmt::format("{}.{}", path, i), "", out);
   } else if (value.is_object()) {
-    for (auto& [name, child] : value.items()) collect(child, path.empty() ? name : path + '.' + name, name, out);
+    for (auto& [name, child] : value.items())
+      collect(child, path.empty() ? name : fmt::format("{}.{}", path, name), name, out);
   }
 }
 
