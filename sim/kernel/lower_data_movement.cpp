@@ -36,8 +36,8 @@ Layout layout_of(const OpGraph& graph, graph::TensorId id) {
   const graph::Tensor* tensor = &graph.tensor(id);
   Layout layout;
   layout.run = tensor->shape.empty() ? 1 : tensor->shape.back();
-  for (graph::NodeId p = tensor->producer; p != graph::kNoNode; p = tensor->producer) {
-    const Node& view = graph.node(p);
+  for (int views = 0; views < vector::kMaxViews && tensor->producer != graph::kNoNode; ++views) {
+    const Node& view = graph.node(tensor->producer);
     if (graph::family(view.op) != graph::OpFamily::view || view.inputs.empty()) break;
     tensor = &graph.tensor(view.inputs.front());
     const std::size_t rank = tensor->shape.size();

@@ -50,8 +50,8 @@ double stored_bytes(const graph::OpGraph& graph, graph::TensorId id) {
   const graph::Tensor* tensor = &graph.tensor(id);
   std::int64_t least = tensor->elements();
   const double element = bytes_per_element(tensor->dtype);
-  for (graph::NodeId producer = tensor->producer; producer != graph::kNoNode; producer = tensor->producer) {
-    const graph::Node& node = graph.node(producer);
+  for (int views = 0; views < kMaxViews && tensor->producer != graph::kNoNode; ++views) {
+    const graph::Node& node = graph.node(tensor->producer);
     if (graph::family(node.op) != graph::OpFamily::view || node.inputs.empty()) break;
     tensor = &graph.tensor(node.inputs.front());
     least = std::min(least, tensor->elements());

@@ -13,6 +13,10 @@
 
 namespace voltaic::kernel::vector {
 
+/// Views above a tensor that are looked at; longer chains (no framework makes them) are cut here, so that a graph of views
+/// alone stays linear.
+inline constexpr int kMaxViews = 64;
+
 /// Bytes of a tensor as stored: an expanded view holds no more than its source.
 double stored_bytes(const graph::OpGraph& graph, graph::TensorId id);
 /// Bytes of the distinct tensors of a list, as stored.

@@ -124,11 +124,11 @@ std::string kernel_part(const Prediction& p, const PageStyle& style) {
   double kernels = 0;
   for (const auto& g : groups) kernels += g.time_s;
   TextTable table;
-  table.column("kernel", Align::left, true);
   table.column("op", Align::left);
+  table.column("kernel", Align::left, true);
   for (const char* name : {"count", "each", "share"}) table.column(name);
   table.column("bound", Align::left);
-  for (const char* name : {"math", "dram", "l2", "other", "roofline", "waves"}) table.column(name);
+  for (const char* name : {"math", "dram", "l2", "roof", "waves"}) table.column(name);
   double shown = 0;
   std::size_t n = 0;
   for (const auto& g : groups) {
@@ -139,14 +139,13 @@ std::string kernel_part(const Prediction& p, const PageStyle& style) {
     using kernel::Bound;
     const auto percent = [&](Seconds leg) { return c.time.value > 0 ? fmt::format("{:.0f}%", 100 * (leg / c.time)) : "-"; };
     const Seconds math = std::max(c.leg(Bound::tensor), c.leg(Bound::fma));
-    const Seconds other = std::max({c.leg(Bound::shared), c.leg(Bound::issue), c.leg(Bound::latency)});
-    table.row({g.row->launch.name, g.op, std::to_string(g.count), format_time(c.time),
+    table.row({g.op, g.row->launch.name, std::to_string(g.count), format_time(c.time),
                format_percent(kernels > 0 ? g.time_s / kernels : 0), std::string(kernel::to_string(c.bound())), percent(math),
-               percent(c.leg(Bound::dram)), percent(c.leg(Bound::l2)), percent(other), percent(c.roofline),
+               percent(c.leg(Bound::dram)), percent(c.leg(Bound::l2)), percent(c.roofline),
                fmt::format("{:.2f}", c.waves)});
   }
   if (table.empty()) return {};
-  std::string out = bold("Kernels", style) + " (legs as shares of each kernel's time)\n" + table.render(style);
+  std::string out = bold("Kernels", style) + " (legs and roofline as shares of each kernel's time)\n" + table.render(style);
   if (n < groups.size()) {
     out += fmt::format("and {} more, {}\n", groups.size() - n, format_percent(kernels > 0 ? (kernels - shown) / kernels : 0));
   }

@@ -51,8 +51,8 @@ std::string validation_page(const Validation& v, int width) {
   groups.column("gpu", Align::left);
   groups.column("op", Align::left);
   groups.column("dtype", Align::left);
-  groups.column("mode", Align::left, true);
-  for (const char* name : {"rows", "mean %", "median %", "p90 %", "bias %", "in interval %", "width %"}) groups.column(name);
+  groups.column("mode", Align::left);
+  for (const char* name : {"rows", "mean %", "median %", "p90 %", "bias %", "covered %", "width %"}) groups.column(name);
   for (const auto& g : v.groups) {
     groups.row({g.gpu, g.op, g.dtype, g.mode, std::to_string(g.rows), percent(g.mape), percent(g.median_ape),
                 percent(g.p90_ape), signed_percent(g.bias), percent(g.interval_coverage), percent(g.interval_width)});
