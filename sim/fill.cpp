@@ -91,6 +91,10 @@ void fill_work(report::Prediction& p, const FillInput& in, const std::vector<dou
   p.peak = peak.rate;
   p.peak_name = std::move(peak.name);
   p.model_flop_utilization = share(p.flop, p.total.value * p.peak.value);
+  if (p.model_flop_utilization > 1) {
+    p.assumptions.push_back(
+        "model_flop_utilization above 1: Winograd and FFT convolutions multiply less than the direct form, whose FLOP are counted");
+  }
 }
 
 void fill_memory(report::Prediction& p, const FillInput& in) {

@@ -111,6 +111,9 @@ SimulationOptions Runner::options(const Request& request) {
 
 report::Prediction Runner::predict(const Request& request) {
   const auto sim = simulator(request);
+  if (request.training && request.framework == kernel::Framework::tensorrt) {
+    throw UnsupportedError("--framework tensorrt is an inference engine; --mode training runs under eager, graph or compiled");
+  }
   const std::string warning = check_precision(sim->gpu().spec, request.resolved_precision());
   const auto work = workload(request);
 

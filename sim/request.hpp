@@ -45,6 +45,7 @@ struct RequestOption {
   std::string_view metavar;
   std::string_view help;
   bool repeatable;           ///< Values add up (--set, --dim) instead of replacing each other.
+  bool ranges;               ///< Numbers: START:STOP:STEP is a range of values.
   void (*set)(Request&, std::string_view value);  ///< Throws UsageError or, for what is not built yet, UnsupportedError.
   std::string (*get)(const Request&);             ///< The resolved value, defaults filled in.
 };

@@ -133,60 +133,60 @@ void set_future(Request&, std::string_view v) {
 
 const std::vector<RequestOption>& request_options() {
   static const std::vector<RequestOption> table{
-      {"gpu", "NAME|FILE", "GPU by name, MIG slice (NAME:PROFILE) or JSON file", false,
+      {"gpu", "NAME|FILE", "GPU by name, MIG slice (NAME:PROFILE) or JSON file", false, false,
        [](Request& r, std::string_view v) {
          if (v.empty()) refuse("gpu", "a name or a file", v);
          r.gpu = v;
        },
        [](const Request& r) { return r.gpu; }},
-      {"mode", "inference|training", "training is forward, backward and optimizer step", false, set_mode,
+      {"mode", "inference|training", "training is forward, backward and optimizer step", false, false, set_mode,
        [](const Request& r) { return std::string(r.training ? "training" : "inference"); }},
-      {"phase", "whole|prefill|decode", "part of an autoregressive request", false, set_phase, phase_name},
-      {"batch", "N", "samples per step", false,
+      {"phase", "whole|prefill|decode", "part of an autoregressive request", false, false, set_phase, phase_name},
+      {"batch", "N", "samples per step", false, true,
        [](Request& r, std::string_view v) { r.batch = whole_number("batch", v); },
        [](const Request& r) { return shown(r.batch); }},
-      {"seq", "N", "tokens per sample", false, [](Request& r, std::string_view v) { r.seq = whole_number("seq", v); },
+      {"seq", "N", "tokens per sample", false, true, [](Request& r, std::string_view v) { r.seq = whole_number("seq", v); },
        [](const Request& r) { return shown(r.seq); }},
-      {"context", "N", "tokens already in the KV cache (decode)", false,
+      {"context", "N", "tokens already in the KV cache (decode)", false, true,
        [](Request& r, std::string_view v) { r.context = whole_number("context", v); },
        [](const Request& r) { return shown(r.context); }},
-      {"image", "HxW", "input image size", false, set_image,
+      {"image", "HxW", "input image size", false, false, set_image,
        [](const Request& r) {
          return r.image_height ? fmt::format("{}x{}", *r.image_height, *r.image_width) : std::string("model default");
        }},
-      {"dim", "name=N", "value of a named dimension of a graph file", true, set_dim, dims_shown},
-      {"precision", "TYPE", "fp64 fp32 tf32 fp16 bf16 int8 int4 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32", false,
+      {"dim", "name=N", "value of a named dimension of a graph file", true, true, set_dim, dims_shown},
+      {"precision", "TYPE", "fp64 fp32 tf32 fp16 bf16 int8 int4 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32", false, false,
        set_precision, [](const Request& r) { return std::string(to_string(r.resolved_precision())); }},
-      {"framework", "NAME", "eager graph compiled tensorrt: launch and fusion behaviour", false,
+      {"framework", "NAME", "eager graph compiled tensorrt: launch and fusion behaviour", false, false,
        [](Request& r, std::string_view v) {
          r.framework = choice("framework", v, kernel::parse_framework(v), "eager, graph, compiled, tensorrt");
        },
        [](const Request& r) { return std::string(to_string(r.framework)); }},
-      {"optimizer", "NAME", "sgd momentum adam adamw lamb (training)", false,
+      {"optimizer", "NAME", "sgd momentum adam adamw lamb (training)", false, false,
        [](Request& r, std::string_view v) {
          r.optimizer = choice("optimizer", v, graph::parse_optimizer(v), "sgd, momentum, adam, adamw, lamb");
        },
        [](const Request& r) { return std::string(to_string(r.optimizer)); }},
-      {"attention", "auto|flash|unfused", "fused attention kernel or separate products and softmax", false, set_attention,
+      {"attention", "auto|flash|unfused", "fused attention kernel or separate products and softmax", false, false, set_attention,
        [](const Request& r) {
          return std::string(r.resolved_attention() == AttentionForm::flash ? "flash" : "unfused");
        }},
-      {"engine", "roofline|analytic", "the bound, or the calibrated model", false, set_engine,
+      {"engine", "roofline|analytic", "the bound, or the calibrated model", false, false, set_engine,
        [](const Request& r) { return std::string(to_string(r.engine)); }},
-      {"set", "path=value", "what-if on a field of the GPU: gpu.dram.peak_bandwidth=2.4TB/s, gpu.sm.count*=1.5", true,
+      {"set", "path=value", "what-if on a field of the GPU: gpu.dram.peak_bandwidth=2.4TB/s, gpu.sm.count*=1.5", true, true,
        [](Request& r, std::string_view v) { r.overrides.push_back(arch::parse_override(v)); }, overrides_shown},
-      {"sparsity", "2:4", "2:4 sparse weights (not built yet)", false, set_future<0>,
+      {"sparsity", "2:4", "2:4 sparse weights (not built yet)", false, false, set_future<0>,
        [](const Request&) { return std::string("none"); }},
-      {"system", "NAME", "several GPUs (not built yet)", false, set_future<1>,
+      {"system", "NAME", "several GPUs (not built yet)", false, false, set_future<1>,
        [](const Request&) { return std::string("none"); }},
-      {"gpus", "N", "number of GPUs (only 1 yet)", false, set_future<2>, [](const Request&) { return std::string("1"); }},
-      {"devices", "LIST", "devices of a system (not built yet)", false, set_future<3>,
+      {"gpus", "N", "number of GPUs (only 1 yet)", false, false, set_future<2>, [](const Request&) { return std::string("1"); }},
+      {"devices", "LIST", "devices of a system (not built yet)", false, false, set_future<3>,
        [](const Request&) { return std::string("0"); }},
-      {"parallel", "SPEC", "dp=,tp=,pp=,... (not built yet)", false, set_future<4>,
+      {"parallel", "SPEC", "dp=,tp=,pp=,... (not built yet)", false, false, set_future<4>,
        [](const Request&) { return std::string("none"); }},
-      {"global-batch", "N", "samples per step over all replicas (not built yet)", false, set_future<5>,
+      {"global-batch", "N", "samples per step over all replicas (not built yet)", false, false, set_future<5>,
        [](const Request&) { return std::string("batch"); }},
-      {"recompute", "none", "activation recomputation (only none yet)", false, set_future<6>,
+      {"recompute", "none", "activation recomputation (only none yet)", false, false, set_future<6>,
        [](const Request&) { return std::string("none"); }},
   };
   return table;

@@ -144,12 +144,14 @@ class Llama {
     const TensorId weights = w_.apply(OpType::div, "weights", {top[0], sum});
     const TensorId sent = w_.apply(OpType::moe_dispatch, "dispatch", {rows, top[1]},
                                    attributes({{"capacity", capacity}, {"experts", reached}}));
+    const graph::Attributes routed = attributes({{"rows", tokens * c_.top_k}});
     const TensorId gate =
-        w_.apply(OpType::grouped_linear, "w1", {sent, expert_weight("w1", reached, c_.ffn, c_.hidden)});
-    const TensorId up = w_.apply(OpType::grouped_linear, "w3", {sent, expert_weight("w3", reached, c_.ffn, c_.hidden)});
+        w_.apply(OpType::grouped_linear, "w1", {sent, expert_weight("w1", reached, c_.ffn, c_.hidden)}, routed);
+    const TensorId up =
+        w_.apply(OpType::grouped_linear, "w3", {sent, expert_weight("w3", reached, c_.ffn, c_.hidden)}, routed);
     const TensorId gated = w_.apply(OpType::mul, "gated", {w_.activation("act", gate, c_.activation), up});
     const TensorId down =
-        w_.apply(OpType::grouped_linear, "w2", {gated, expert_weight("w2", reached, c_.hidden, c_.ffn)});
+        w_.apply(OpType::grouped_linear, "w2", {gated, expert_weight("w2", reached, c_.hidden, c_.ffn)}, routed);
     const TensorId y = w_.apply(OpType::moe_combine, "combine", {down, top[1], weights});
     return w_.reshape("view", y, {s_.batch, s_.seq, c_.hidden});
   }

@@ -62,7 +62,7 @@ Calibration build(Architecture architecture, const std::string& board) {
   for (const Json& own : boards) merge(root, own);
   const std::string name(to_string(architecture));
   return {TreeAccess::make(std::make_shared<const Json>(std::move(root)), "calibration/" + name),
-          (date.empty() ? "none" : date) + ' ' + name};
+          name + ' ' + (date.empty() ? "none" : date)};
 }
 
 }  // namespace

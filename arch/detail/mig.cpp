@@ -34,10 +34,12 @@ void mark(Description& d, const std::vector<std::string>& paths, const std::stri
 }  // namespace
 
 /// Simplification: the slice owns its SMs and its share of L2 and DRAM bandwidth. Clock, power limit and PCIe link stay
-/// those of the board, because MIG does not divide them [MIGDOC]; the price is shared by SMs.
+/// those of the board, because MIG does not divide them [MIGDOC]; the price is shared by compute slices, so that the
+/// largest profile costs what the board costs: nothing else can run beside it.
 void apply_mig(std::string_view profile_name, Description& d) {
   const MigProfile profile = find_profile(profile_name, d.spec);
-  const auto whole = static_cast<double>(d.spec.sm.count);
+  std::int64_t all_slices_sms = profile.sm_count;
+  for (const auto& p : d.spec.mig) all_slices_sms = std::max(all_slices_sms, p.sm_count);
   d.spec.sm.count = profile.sm_count;
   d.spec.dram.capacity = profile.memory;
   d.spec.dram.usable = profile.memory;
@@ -49,7 +51,7 @@ void apply_mig(std::string_view profile_name, Description& d) {
   }
   d.spec.links.nvlinks = 0;
   if (d.spec.price.usd_per_hour) {
-    d.spec.price.usd_per_hour = *d.spec.price.usd_per_hour * static_cast<double>(profile.sm_count) / whole;
+    d.spec.price.usd_per_hour = *d.spec.price.usd_per_hour * static_cast<double>(profile.sm_count) / static_cast<double>(all_slices_sms);
   }
   d.spec.mig.clear();
   d.sources.resize(fields_of(d.spec).size());
@@ -57,7 +59,7 @@ void apply_mig(std::string_view profile_name, Description& d) {
        "derived: MIG profile " + profile.name);
   if (profile.memory_fraction <= 0.5)
     mark(d, {"l2.partitions", "l2.far_latency"}, "derived: MIG profile " + profile.name);
-  if (d.spec.price.usd_per_hour) mark(d, {"price.usd_per_hour"}, "assumed: the board's price shared by SMs");
+  if (d.spec.price.usd_per_hour) mark(d, {"price.usd_per_hour"}, "assumed: the board's price shared by compute slices");
   d.spec.name += ':' + profile.name;
   d.spec.product += " MIG " + profile.name;
   d.modified = true;

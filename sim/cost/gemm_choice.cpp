@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -186,9 +187,14 @@ kernel::GemmTile GemmChoice::tensor_tile(const kernel::GemmProblem& problem) con
   std::vector<Candidate> candidates;
   candidates.reserve(law.tiles().size() * kTensorSplits.size());
   double fastest = std::numeric_limits<double>::infinity();
+  const auto mostly_padding = [&](const TensorTile& tile) {
+    return (tile.tile_m >= 32 && p.m <= tile.tile_m / 4.0) || (tile.tile_n >= 64 && p.n <= tile.tile_n / 4.0);
+  };
+  // An output smaller than every tile must take one all the same: then all compete.
+  const bool all_padding = std::all_of(law.tiles().begin(), law.tiles().end(), mostly_padding);
   for (std::size_t i = 0; i < law.tiles().size(); ++i) {
     const TensorTile& tile = law.tiles()[i];
-    if ((tile.tile_m >= 32 && p.m <= tile.tile_m / 4.0) || (tile.tile_n >= 64 && p.n <= tile.tile_n / 4.0)) continue;
+    if (!all_padding && mostly_padding(tile)) continue;
     const double tiles = std::ceil(p.m / tile.tile_m) * std::ceil(p.n / tile.tile_n) * p.b;
     const double slots = reference.sms * tile.ctas_per_sm;
     for (const double split : kTensorSplits) {
@@ -204,8 +210,8 @@ kernel::GemmTile GemmChoice::tensor_tile(const kernel::GemmProblem& problem) con
   for (const Candidate& c : candidates) {
     if (c.seconds <= law.guard() * fastest && (best == nullptr || c.utility > best->utility)) best = &c;
   }
-  return best != nullptr ? to_tile(*best->tile, best->split, p.step_scale)
-                         : to_tile(law.tiles().back(), 1, p.step_scale);
+  ensure(best != nullptr, "a matrix product has no candidate kernel");
+  return to_tile(*best->tile, best->split, p.step_scale);
 }
 
 kernel::GemmTile GemmChoice::operator()(const kernel::GemmProblem& problem) const {

@@ -39,6 +39,11 @@ double last(const Shape& shape) {
 }
 
 OpCount matrix_count(const Node& node, const Shapes& s) {
+  if (node.op == OpType::grouped_linear && node.attributes.has("rows") && s.output(0).size() == 3) {
+    const double padded = static_cast<double>(s.output(0)[0]) * static_cast<double>(s.output(0)[1]);
+    const double rows = std::clamp(static_cast<double>(node.attributes.integer("rows", 0)), 0.0, padded);
+    return {rows * last(s.output(0)) * last(s.input(0)), 0};
+  }
   if (node.op == OpType::linear || node.op == OpType::grouped_linear) {
     return {s.out() * last(s.input(0)), s.has_input(2) ? s.out() : 0};
   }

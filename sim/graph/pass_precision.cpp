@@ -119,19 +119,34 @@ class CastInserter {
 void store_weights_as(OpGraph& graph, DataType type) {
   std::vector<bool> multiplied(graph.tensors().size(), false);
   std::vector<bool> kept(graph.tensors().size(), false);
-  for (const Node& node : graph.nodes()) {
+  const auto nodes = graph.nodes();
+  for (std::size_t n = nodes.size(); n-- > 0;) {  // backwards: what a view is used for is known before its source is met
+    const Node& node = nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (is_dense_product(node.op) && i < 2) {
         multiplied[node.inputs[i]] = true;
+      } else if (family(node.op) == OpFamily::view) {
+        for (const TensorId out : node.outputs) {
+          multiplied[node.inputs[i]] = multiplied[node.inputs[i]] || multiplied[out];
+          kept[node.inputs[i]] = kept[node.inputs[i]] || kept[out] || !multiplied[out];
+        }
       } else if (node.op != OpType::embedding) {
         kept[node.inputs[i]] = true;
       }
     }
   }
+  std::vector<bool> stored(graph.tensors().size(), false);
   for (TensorId t = 0; t < graph.tensors().size(); ++t) {
     Tensor& tensor = graph.tensor(t);
-    if (tensor.role == TensorRole::parameter && is_floating(tensor.dtype) && multiplied[t] && !kept[t])
-      tensor.dtype = type;
+    stored[t] = tensor.role == TensorRole::parameter && is_floating(tensor.dtype) && multiplied[t] && !kept[t];
+    if (stored[t]) tensor.dtype = type;
+  }
+  for (const Node& node : graph.nodes()) {  // views of such a weight have its type
+    if (family(node.op) != OpFamily::view || node.inputs.empty() || !stored[node.inputs[0]]) continue;
+    for (const TensorId out : node.outputs) {
+      graph.tensor(out).dtype = type;
+      stored[out] = true;
+    }
   }
 }
 

@@ -60,7 +60,7 @@ Axis parse_axis(std::string_view option, std::string_view text) {
     axis.label = prefix.substr(0, equals);
     text.remove_prefix(equals + 1);
   }
-  for (auto& value : expand_values(option, text)) axis.values.push_back(prefix + value);
+  for (auto& value : expand_values(option, text, request_option(option).ranges)) axis.values.push_back(prefix + value);
   return axis;
 }
 

@@ -54,14 +54,14 @@ std::optional<std::vector<std::string>> expand_range(std::string_view option, st
 
 }  // namespace
 
-std::vector<std::string> expand_values(std::string_view option, std::string_view text) {
+std::vector<std::string> expand_values(std::string_view option, std::string_view text, bool ranges) {
   std::vector<std::string> values;
   std::size_t begin = 0;
   while (true) {
     const auto comma = text.find(',', begin);
     const std::string_view item = text.substr(begin, comma == std::string_view::npos ? comma : comma - begin);
     if (item.empty()) throw UsageError(fmt::format("--{}: expected a value, got an empty one in '{}'", option, one_line(text)));
-    if (auto range = expand_range(option, item)) {
+    if (auto range = ranges ? expand_range(option, item) : std::nullopt) {
       values.insert(values.end(), range->begin(), range->end());
     } else {
       values.emplace_back(item);

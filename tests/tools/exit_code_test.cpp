@@ -58,7 +58,7 @@ TEST_CASE("what is not built or not possible exits 4 by name", "[commands][error
   check_refusal("predict bert-large --parallel dp=8", 4, "--parallel");
   check_refusal("predict bert-large --precision bf16 --gpu v100-sxm2-16gb", 4, "fp16");
   check_refusal("predict bert-large --precision tf32 --gpu v100-sxm2-16gb", 4, "fp32");
-  check_refusal("predict bert-large --precision fp8 --gpu a100-sxm4-80gb", 4, "fp8");
+  check_refusal("predict bert-large --precision fp8 --gpu a100-sxm4-80gb", 4, "FP8");
   check_refusal("predict " + write_scratch("m.json", "{\"model_type\": \"mamba\"}").string(), 4, "mamba");
   check_refusal("predict " + write_scratch("m.onnx", std::string("\x08\x07\x12\x07pytorch", 11)).string(), 4, "ONNX");
 }

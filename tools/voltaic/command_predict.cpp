@@ -79,6 +79,7 @@ int run_predict(const CommandLine& line) {
     for (const auto& warning : p.warnings) fmt::print(stderr, "warning: {}\n", one_line(warning, 1000));
   }
   const std::string json = line.json || goal ? report::prediction_json(p, line.command, VOLTAIC_VERSION) : "";
+  const bool missed = goal && holds(*goal, json);  // a goal that cannot be checked is refused before anything is written
   report::PageStyle style = page_style(line.no_color);
   if (line.output != "-") style = {100, false};
   const std::string text = line.json  ? json
@@ -90,7 +91,7 @@ int run_predict(const CommandLine& line) {
     write_file(line.trace, [&](std::ostream& out) { report::write_trace(p, out); });
   }
   write_file(line.output, text);
-  if (goal && holds(*goal, json)) {
+  if (missed) {
     fmt::print(stderr, "voltaic: goal not met: {}\n", one_line(line.fail_if));
     return kExitGoal;
   }

@@ -9,6 +9,7 @@ using K = AttributeKind;
 using Specs = std::span<const AttributeSpec>;
 
 constexpr AttributeSpec kTransposedWeight[] = {{"transposed_weight", K::flag}};
+constexpr AttributeSpec kGrouped[] = {{"transposed_weight", K::flag}, {"rows", K::integer}};
 constexpr AttributeSpec kMatmul[] = {{"transpose_a", K::flag}, {"transpose_b", K::flag}, {"linear", K::flag}};
 constexpr AttributeSpec kConv[] = {{"stride", K::integer_or_integers},
                                    {"padding", K::integer_or_integers},
@@ -187,7 +188,8 @@ OpSchema schema(OpType op) {
   switch (family(op)) {
     case OpFamily::matrix:
       if (op == OpType::matmul) return two_inputs(kMatmul);
-      return {2, op == OpType::linear ? 3 : 2, 1, 1, kTransposedWeight};
+      if (op == OpType::grouped_linear) return two_inputs(kGrouped);
+      return {2, 3, 1, 1, kTransposedWeight};
     case OpFamily::convolution: return convolution_schema(op);
     case OpFamily::attention:
       if (op == OpType::attention) return {3, 3, 1, 1, kAttention};
