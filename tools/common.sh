@@ -4,7 +4,7 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
 
-build_packages=(g++ cmake ninja-build libboost-graph-dev libeigen3-dev libfmt-dev nlohmann-json3-dev libcli11-dev
+build_packages=(g++ cmake ninja-build libboost-graph-dev libfmt-dev nlohmann-json3-dev libcli11-dev
   libtbb-dev zlib1g-dev)
 test_packages=(catch2 libbenchmark-dev python3 python3-jsonschema)
 

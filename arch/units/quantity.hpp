@@ -28,7 +28,6 @@ using Cycles = Quantity<struct CyclesTag>;
 using Seconds = Quantity<struct SecondsTag>;
 using Hertz = Quantity<struct HertzTag>;
 using Flops = Quantity<struct FlopsTag>;  ///< A count of operations; a multiply-add counts two.
-using Macs = Quantity<struct MacsTag>;    ///< A count of multiply-adds.
 using Watts = Quantity<struct WattsTag>;
 using Joules = Quantity<struct JoulesTag>;
 using BytesPerSecond = Quantity<struct BytesPerSecondTag>;
@@ -41,6 +40,5 @@ constexpr Cycles operator*(Seconds t, Hertz clock) { return {t.value * clock.val
 constexpr BytesPerSecond operator/(Bytes b, Seconds t) { return {b.value / t.value}; }
 constexpr Joules operator*(Watts p, Seconds t) { return {p.value * t.value}; }
 constexpr Watts operator/(Joules e, Seconds t) { return {e.value / t.value}; }
-constexpr Flops flops_of(Macs m) { return {2 * m.value}; }
 
 }  // namespace voltaic

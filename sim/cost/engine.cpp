@@ -37,8 +37,4 @@ std::unique_ptr<kernel::LibraryChoice> make_library(const arch::ResolvedGpu& gpu
   return std::make_unique<Library>(gpu);
 }
 
-double smooth_max(double a, double b, double p) {
-  return smooth_max2(a, b, p);
-}
-
 }  // namespace voltaic::cost

@@ -18,12 +18,13 @@ struct StepTraffic {
   std::string_view optimizer;
   double read, written, launches;
 };
+/// For graphs that come with optimizer nodes of their own; the optimizer pass states its traffic in the node.
 constexpr std::array<StepTraffic, 5> kSteps{{
     {"sgd", 2, 1, 1},       // weight, gradient
     {"momentum", 3, 2, 1},  // and velocity
     {"adam", 4, 3, 1},      // and both moments, fused
     {"adamw", 4, 3, 1},
-    {"lamb", 7, 4, 2},  // moments and update first, then norms applied
+    {"lamb", 8, 4, 2},  // p, g, m, v; norms of p and update; p, update
 }};
 
 const StepTraffic& traffic_of(std::string_view optimizer) {

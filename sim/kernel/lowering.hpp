@@ -48,7 +48,7 @@ struct Target {
 /// Lowers one node. Throws UnsupportedError when the GPU lacks what the node's compute type needs, naming what it has.
 Lowered lower(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 
-/// The per-family rules behind lower(), one file each (lower_matrix.cpp, lower_vector.cpp, ...).
+/// The per-family rules behind lower(), one file each (lower_matrix.cpp, lower_pointwise.cpp, ...).
 Lowered lower_matrix(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_convolution(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_attention(const graph::OpGraph& graph, const graph::Node& node, const Target& target);

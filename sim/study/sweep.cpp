@@ -79,7 +79,6 @@ std::vector<report::SweepPoint> sweep(Runner& runner, const Request& base, const
   std::size_t first_error_index = total;
 
   const auto one = [&](std::size_t index) {
-    if (options.cancelled && options.cancelled()) return;
     report::SweepPoint& point = points[index];
     try {
       fill(point, runner.predict(request_at(base, axes, index, point)));

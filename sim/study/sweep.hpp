@@ -28,7 +28,6 @@ Request request_at(const Request& base, const std::vector<Axis>& axes, std::size
 struct SweepOptions {
   int jobs = 0;  ///< 0: all cores. Results do not depend on it.
   std::function<void(std::size_t done, std::size_t total)> progress;  ///< Called from one thread at a time.
-  std::function<bool()> cancelled;   ///< Polled between points.
 };
 
 /// The grid in row order, last axis fastest. Throws UsageError for a malformed value before anything runs.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -86,7 +87,8 @@ struct Errors {
   double mean_absolute() const {
     double sum = 0;
     for (const double e : values) sum += std::abs(e);
-    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+    // No row matched: a check on the mean must fail, not pass.
+    return values.empty() ? std::numeric_limits<double>::infinity() : sum / static_cast<double>(values.size());
   }
   double quantile(double share) const {
     if (values.empty()) return 0;
@@ -98,7 +100,8 @@ struct Errors {
   double bias() const {
     double sum = 0;
     for (const double e : values) sum += e;
-    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+    // No row matched: a check on the mean must fail, not pass.
+    return values.empty() ? std::numeric_limits<double>::infinity() : sum / static_cast<double>(values.size());
   }
 };
 

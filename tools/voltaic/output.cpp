@@ -13,18 +13,17 @@
 #include <fstream>
 
 #include "arch/units/error.hpp"
+#include "tools/voltaic/commands.hpp"
 
 namespace voltaic::tools {
 namespace {
 
 constexpr int kPathLimit = 4096;
 char temporary_path[kPathLimit] = "";        // read by the signal handler
-volatile std::sig_atomic_t interrupt_flag = 0;
 
 extern "C" void on_interrupt(int) {
-  interrupt_flag = 1;
   if (temporary_path[0] != '\0') unlink(temporary_path);
-  _exit(130);
+  _exit(kExitInterrupted);
 }
 
 /// Remembers the file being written, for the signal handler and for clean-up on errors.
@@ -62,8 +61,6 @@ void install_signal_handlers() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
-
-bool interrupted() { return interrupt_flag != 0; }
 
 void write_stdout(std::string_view text) {
   while (!text.empty()) {

@@ -21,8 +21,6 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
 
 /// Makes Ctrl-C end the program with 130 after removing a file being written; a closed pipe ends writing, not the program.
 void install_signal_handlers();
-/// True once Ctrl-C was pressed (long work polls this).
-bool interrupted();
 
 /// Width and colour of standard output. NO_COLOR and `no_color` turn colour off; without a terminal there is none.
 report::PageStyle page_style(bool no_color);
