@@ -126,6 +126,7 @@ void set_future(Request&, std::string_view v) {
   constexpr std::string_view kNames[] = {"--sparsity", "--system", "--gpus", "--devices", "--parallel", "--global-batch",
                                          "--recompute"};
   constexpr std::string_view kNeutral[] = {"none", "", "1", "0", "", "", "none"};
+  if (Which == 2) whole_number("gpus", v);
   if (v != kNeutral[Which] || v.empty()) not_built(fmt::format("{} {}", kNames[Which], one_line(v)));
 }
 

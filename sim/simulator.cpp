@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "sim/simulator.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -60,9 +63,19 @@ struct Simulator::Impl {
 
   std::shared_ptr<const PricedNode> price(const graph::OpGraph& g, const graph::Node& node, const kernel::Target& target,
                                           const kernel::CostModel& model) const;
+  void check_cost(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
   void price_all(report::Prediction& p, const SimulationOptions& options,
                  std::vector<std::shared_ptr<const PricedNode>>& priced) const;
 };
+
+/// A changed machine or calibration can leave what a law was made for; then there is no answer, rather than a senseless one.
+void Simulator::Impl::check_cost(const kernel::Launch& launch, const kernel::KernelCost& cost) const {
+  const auto sound = [](double x) { return std::isfinite(x) && x >= 0; };
+  const bool legs = std::all_of(cost.legs.begin(), cost.legs.end(), [&](Seconds leg) { return sound(leg.value); });
+  if (sound(cost.time.value) && sound(cost.roofline.value) && legs) return;
+  ensure(gpu->modified, "a kernel has a time that is negative or not a number");
+  throw ConfigError(gpu->spec.name, "", fmt::format("expected values with which every kernel has a time, got none for {}", launch.name));
+}
 
 std::shared_ptr<const PricedNode> Simulator::Impl::price(const graph::OpGraph& g, const graph::Node& node,
                                                          const kernel::Target& target,
@@ -77,6 +90,7 @@ std::shared_ptr<const PricedNode> Simulator::Impl::price(const graph::OpGraph& g
   out->row.kernels.reserve(lowered.launches.size());
   for (kernel::Launch& launch : lowered.launches) {
     const kernel::KernelCost cost = model.cost(launch);
+    check_cost(launch, cost);
     out->row.gpu_time += cost.time;
     out->row.kernels.push_back({std::move(launch), cost});
   }

@@ -49,30 +49,38 @@ Workload build_zoo(const std::string& name, const BuildOptions& options) {
   return workload;
 }
 
-/// Samples of a graph file: what was asked, else the leading dim of its first input.
-std::int64_t graph_batch(const graph::OpGraph& graph, const BuildOptions& options) {
-  if (options.batch) return *options.batch;
+/// Samples of a graph file: the leading dim of its first input.
+std::int64_t leading_dim(const graph::OpGraph& graph) {
   for (const auto& tensor : graph.tensors()) {
-    if (tensor.role == graph::TensorRole::input && !tensor.shape.empty())
-      return std::max<std::int64_t>(1, tensor.shape.front());
+    if (tensor.role == graph::TensorRole::input && !tensor.shape.empty()) return tensor.shape.front();
   }
   return 1;
+}
+
+/// `value` under `name`, unless --dim said otherwise: one of the two would be ignored without a word.
+void set_dim(graph::DimValues& dims, const char* name, std::int64_t value) {
+  const auto [at, fresh] = dims.emplace(name, value);
+  if (!fresh && at->second != value) {
+    throw UsageError(fmt::format("--{} {} and --dim {}={}: expected one value", name, value, name, at->second));
+  }
 }
 
 Workload load_graph(const std::string& text, const std::string& file, const BuildOptions& options) {
   if (options.phase != RunPhase::whole)
     throw UnsupportedError(file + ": a graph file has no phases; leave --phase out");
   graph::DimValues dims(options.dims.begin(), options.dims.end());
-  if (options.batch) dims.emplace("batch", *options.batch);
-  if (options.seq) dims.emplace("seq", *options.seq);
+  if (options.batch) set_dim(dims, "batch", *options.batch);
+  if (options.seq) set_dim(dims, "seq", *options.seq);
   Workload workload;
   workload.kind = "graph file";
   workload.graph = graph::read_graph(text, file, dims, &workload.warnings);
   workload.name = workload.graph.name.empty() ? file : workload.graph.name;
-  workload.batch = graph_batch(workload.graph, options);
+  const bool batch_ignored = std::any_of(workload.warnings.begin(), workload.warnings.end(),
+                                         [](const std::string& w) { return w.starts_with("batch ="); });
+  workload.batch = options.batch && !batch_ignored ? *options.batch : leading_dim(workload.graph);
   workload.parameters = graph::parameter_count(workload.graph);
   workload.parameters_active_per_token = workload.parameters;
-  if (!options.batch)
+  if (!options.batch || batch_ignored)
     workload.assumptions.push_back(fmt::format("batch {}: the leading dim of the first input", workload.batch));
   if (options.training && workload.graph.loss == UINT32_MAX) {
     workload.assumptions.emplace_back("no loss in the graph: backward starts from the sum of its outputs");

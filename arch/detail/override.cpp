@@ -138,14 +138,29 @@ class CalibrationSetter {
       for (const auto& l : leaves_) known.push_back(std::string(kCalibration) + l.path);
       unknown(o, known);
     }
-    const double value = wanted(o, leaf->value->get<double>(), leaf->unit);
-    if (!std::isfinite(value) || std::fabs(value) > 1e18) refuse(o, "expected a number up to 1e18");
+    const double fitted = leaf->value->get<double>();
+    const double value = wanted(o, fitted, leaf->unit);
+    check(o, leaf->path, fitted, value);
     *leaf->value = value;
   }
 
   void finish() { tree_ = TreeAccess::make(std::make_shared<const Json>(std::move(root_)), tree_.file()); }
 
  private:
+  /// A what-if stays within a factor of 1,000 of what was fitted and keeps its sign: shares, exponents and times are
+  /// positive, and a model is not asked about the rest. Host times may be 0; weights of a choice may be anything finite.
+  static void check(const Override& o, std::string_view path, double fitted, double value) {
+    constexpr double kFarthest = 1000;
+    if (!std::isfinite(value) || std::fabs(value) > 1e18) refuse(o, "expected a number up to 1e18");
+    if (fitted < 0 || path.find("choice") != std::string_view::npos) return;
+    if (value == 0 && (fitted == 0 || path.starts_with("host."))) return;
+    if (fitted == 0 && value > 0) return;
+    if (!(value > 0) || value > fitted * kFarthest || value < fitted / kFarthest) {
+      refuse(o, fmt::format("expected a number from {:g} to {:g} (the fitted value is {:g})", fitted / kFarthest,
+                            fitted * kFarthest, fitted));
+    }
+  }
+
   ParameterTree& tree_;
   Json root_;
   std::vector<CalibrationLeaf> leaves_;

@@ -95,7 +95,8 @@ std::vector<report::SweepPoint> sweep(Runner& runner, const Request& base, const
       options.progress(++done, total);
     }
   };
-  const int jobs = options.jobs > 0 ? options.jobs : tbb::task_arena::automatic;
+  const int cores = tbb::this_task_arena::max_concurrency();
+  const int jobs = options.jobs > 0 ? std::min(options.jobs, cores) : cores;
   tbb::task_arena arena(jobs);
   arena.execute([&] { tbb::parallel_for(std::size_t{0}, total, one); });
   if (std::none_of(points.begin(), points.end(), [](const report::SweepPoint& p) { return p.error.empty(); }) && first_error) {

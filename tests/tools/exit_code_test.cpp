@@ -72,3 +72,39 @@ TEST_CASE("--fail-if exits 5 with the answer, --fail-above exits 6 with the answ
   CHECK(above.code == 6);
   CHECK_FALSE(above.out.empty());
 }
+
+TEST_CASE("what-ifs on the calibration stay where its laws hold", "[commands][errors]") {
+  check_refusal("predict resnet18 --set calibration.vector.kinds.reduction.efficiency=0", 2, "0.95");
+  check_refusal("predict resnet18 --set calibration.vector.kinds.elementwise.exponent=-1", 2, "from");
+  check_refusal("predict resnet18 --set calibration.vector.kinds.elementwise.exponent=nan", 2, "exponent");
+  CHECK(voltaic::test::voltaic("predict resnet18 --set calibration.vector.kinds.reduction.efficiency*=0.9").code == 0);
+}
+
+TEST_CASE("a full device and a closed standard error are reported or ignored, never an abort", "[commands][errors]") {
+  CHECK(shell("voltaic --help >/dev/full").code == 3);
+  CHECK(shell("voltaic predict nope 2>&-").code == 2);
+  CHECK(shell("voltaic predict resnet18 --batch 100000 2>/dev/full").code == 0);
+  check_refusal("predict resnet18 --json --output /dev/full", 3, "/dev/full");
+}
+
+TEST_CASE("contradicting options are refused", "[commands][errors]") {
+  check_refusal("predict resnet18 --json --csv", 2, "one of them");
+  check_refusal("predict resnet18 --set gpu.sm.count=2 --set gpu.sm.count=3", 2, "twice");
+  check_refusal("predict resnet18 --output same --trace same", 2, "two files");
+  check_refusal("predict bert-base --mode training --framework tensorrt", 4, "tensorrt");
+  const std::string graph = write_scratch("g.json", R"({"schema": "voltaic.graph/1", "dims": {"batch": 2}, "inputs": [{"name": "x", "shape": ["batch", 8]}],
+    "nodes": [{"id": "r", "op": "relu", "inputs": ["x"], "outputs": ["y"]}], "outputs": ["y"]})").string();
+  CHECK(voltaic::test::voltaic("predict " + graph + " --batch 4").code == 0);
+  check_refusal("predict " + graph + " --batch 4 --dim batch=8", 2, "one value");
+}
+
+TEST_CASE("a measured row with a senseless cell is named with its line", "[commands][errors]") {
+  const std::string header = "model,gpu,n_gpus,mode,seq,batch,option,e2e_ms\n";
+  const auto table = [&](const std::string& row) { return "validate --measured " + write_scratch("t.csv", header + row + "\n").string(); };
+  check_refusal(table("bert_large,V100-PCIE-32GB,1,zzz,512,8,,257"), 3, "line 2");
+  check_refusal(table("bert_large,V100-PCIE-32GB,1,inf,512,,,257"), 3, "batch");
+  check_refusal(table("bert_large,V100-PCIE-32GB,-3,inf,512,8,,257"), 3, "n_gpus");
+  check_refusal(table("bert_large,V100-PCIE-32GB,1,inf,512,8,,1e-320"), 3, "e2e_ms");
+  check_refusal(table("bert_large,V100-PCIE-32GB,1,inf,512,8,,nan"), 3, "e2e_ms");
+  CHECK(voltaic::test::voltaic(table("mystery,V100-PCIE-32GB,1,inf,512,8,,257") + " --fail-above 0.5").code == 6);
+}

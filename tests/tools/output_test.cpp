@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/program.hpp"

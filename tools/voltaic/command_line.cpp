@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
+#include <set>
 
 #include "arch/units/error.hpp"
 #include "sim/study/value_list.hpp"
@@ -105,10 +106,17 @@ CommandLine parse_command_line(int argc, char** argv) {
     throw UsageError(what);
   }
   line.command = app.get_subcommands().front()->get_name();
+  if (line.json + line.csv + line.json_lines > 1) throw UsageError("--json, --csv and --jsonl: expected one of them");
+  if (line.output.empty()) throw UsageError("--output: expected a file or -, got an empty name");
   for (const auto& option : request_options()) {
     const auto& typed = texts[std::string(option.name)];
     if (typed.size() > 1 && !option.repeatable) throw UsageError(fmt::format("--{}: given {} times", option.name, typed.size()));
-    for (const auto& text : typed) line.options.emplace_back(option.name, text);
+    std::set<std::string> paths;
+    for (const auto& text : typed) {
+      const std::string path = text.substr(0, text.find('='));
+      if (!paths.insert(path).second) throw UsageError(fmt::format("--{} {}: given twice", option.name, one_line(path)));
+      line.options.emplace_back(option.name, text);
+    }
   }
   return line;
 }

@@ -65,6 +65,8 @@ void keep_kernel(report::Prediction& p, const std::string& id) {
 
 int run_predict(const CommandLine& line) {
   if (!line.report.empty()) throw UnsupportedError("--report is not built yet; --json, --csv and --trace are");
+  if (line.trace == "-") throw UsageError("--trace: expected a file");
+  if (!line.trace.empty() && line.trace == line.output) throw UsageError("--trace and --output: expected two files, got one");
   const std::optional<Goal> goal = line.fail_if.empty() ? std::nullopt : std::optional(parse_goal(line.fail_if));
   const Request request = single_request(line);
   Runner runner;
@@ -76,7 +78,7 @@ int run_predict(const CommandLine& line) {
     if (!line.kernel.empty()) keep_kernel(p, line.kernel);
   }
   if (!line.quiet) {
-    for (const auto& warning : p.warnings) fmt::print(stderr, "warning: {}\n", one_line(warning, 1000));
+    for (const auto& warning : p.warnings) say("warning: " + one_line(warning, 1000));
   }
   const std::string json = line.json || goal ? report::prediction_json(p, line.command, VOLTAIC_VERSION) : "";
   const bool missed = goal && holds(*goal, json);  // a goal that cannot be checked is refused before anything is written
@@ -87,12 +89,11 @@ int run_predict(const CommandLine& line) {
                            : explain  ? report::explain_page(p, style)
                                       : report::predict_page(p, style);
   if (!line.trace.empty()) {
-    if (line.trace == "-") throw UsageError("--trace: expected a file");
     write_file(line.trace, [&](std::ostream& out) { report::write_trace(p, out); });
   }
   write_file(line.output, text);
   if (missed) {
-    fmt::print(stderr, "voltaic: goal not met: {}\n", one_line(line.fail_if));
+    say("voltaic: goal not met: " + one_line(line.fail_if));
     return kExitGoal;
   }
   return kExitOk;

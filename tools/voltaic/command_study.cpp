@@ -25,7 +25,7 @@ class Progress {
  public:
   explicit Progress(bool shown) : shown_(shown && stderr_is_terminal()) {}
   ~Progress() {
-    if (drawn_) fmt::print(stderr, "\r\033[K");
+    if (drawn_) std::fputs("\r\033[K", stderr);
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -35,7 +35,7 @@ class Progress {
     last_ = now;
     const double elapsed = std::chrono::duration<double>(now - start_).count();
     const double left = elapsed / static_cast<double>(done) * static_cast<double>(total - done);
-    fmt::print(stderr, "\r\033[K{} of {} points, {:.0f} s left", done, total, left);
+    std::fputs(fmt::format("\r\033[K{} of {} points, {:.0f} s left", done, total, left).c_str(), stderr);
     drawn_ = true;
   }
 
@@ -104,7 +104,7 @@ int run_sweep(const CommandLine& line) {
   const auto failed = std::count_if(points.begin(), points.end(), [](const auto& p) { return !p.error.empty(); });
   if (failed > 0 && !line.quiet) {
     const auto first = std::find_if(points.begin(), points.end(), [](const auto& p) { return !p.error.empty(); });
-    fmt::print(stderr, "warning: {} of {} points have no answer; the first: {}\n", failed, points.size(), one_line(first->error, 300));
+    say(fmt::format("warning: {} of {} points have no answer; the first: {}", failed, points.size(), one_line(first->error, 300)));
   }
   std::string text;
   if (line.json_lines) {

@@ -45,10 +45,14 @@ int run_validate(const CommandLine& line) {
     text = line.csv ? validation::validation_csv(v) : validation::validation_page(v, page_style(line.no_color).width);
   }
   write_file(line.output, text);
+  if (limit >= 0 && v.pairs.empty()) {
+    say("voltaic: no row could be predicted, so nothing was held against --fail-above");
+    return kExitValidation;
+  }
   if (limit >= 0) {
     for (const auto& g : v.groups) {
       if (g.mape <= limit) continue;
-      fmt::print(stderr, "voltaic: {} {} {}: mean error {:.3f} is above {}\n", g.gpu, g.op, g.mode, g.mape, limit);
+      say(fmt::format("voltaic: {} {} {}: mean error {:.3f} is above {}", g.gpu, g.op, g.mode, g.mape, limit));
       return kExitValidation;
     }
   }

@@ -26,8 +26,17 @@ int dispatch(const CommandLine& line) {
   return run_validate(line);
 }
 
+int run(int argc, char** argv) {
+  try {
+    return dispatch(parse_command_line(argc, argv));
+  } catch (const HelpWanted& help) {
+    write_stdout(help.text);
+    return kExitOk;
+  }
+}
+
 int fail(int code, const char* what) {
-  fmt::print(stderr, "voltaic: {}\n", one_line(what, 2000));
+  say("voltaic: " + one_line(what, 2000));
   return code;
 }
 
@@ -36,10 +45,7 @@ int fail(int code, const char* what) {
 int main(int argc, char** argv) {
   install_signal_handlers();
   try {
-    return dispatch(parse_command_line(argc, argv));
-  } catch (const HelpWanted& help) {
-    write_stdout(help.text);
-    return kExitOk;
+    return run(argc, argv);
   } catch (const UsageError& e) {
     return fail(kExitUsage, e.what());
   } catch (const ConfigError& e) {

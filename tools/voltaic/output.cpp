@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -74,6 +75,11 @@ void write_stdout(std::string_view text) {
   }
 }
 
+void say(std::string_view text) {
+  const std::string line = std::string(text) + "\n";
+  std::fputs(line.c_str(), stderr);
+}
+
 void write_file(const std::string& path, std::string_view text) {
   if (path == "-") {
     write_stdout(text);
@@ -88,15 +94,21 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {  // /dev/null, a named pipe
     std::ofstream out(path, std::ios::binary);
     writer(out);
+    out.close();
+    if (!out) throw ConfigError(path, "", "cannot be written");
     return;
   }
-  TemporaryFile temporary(path);
+  const std::string target = std::filesystem::is_symlink(path, error) ? std::filesystem::canonical(path, error).string() : path;
+  TemporaryFile temporary(target);
   std::ofstream out(temporary.path(), std::ios::binary);
   if (!out) throw ConfigError(path, "", fmt::format("cannot be written ({})", std::strerror(errno)));
   writer(out);
   out.close();
   if (!out) throw ConfigError(path, "", "cannot be written (disk full?)");
-  temporary.rename_to(path);
+  if (const auto old = std::filesystem::status(target, error); std::filesystem::exists(old)) {
+    std::filesystem::permissions(temporary.path(), old.permissions(), error);
+  }
+  temporary.rename_to(target);
 }
 
 report::PageStyle page_style(bool no_color) {

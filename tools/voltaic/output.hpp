@@ -14,6 +14,9 @@ namespace voltaic::tools {
 /// Writes all of `text` to standard output. A closed pipe is no error: the reader has what it wanted.
 void write_stdout(std::string_view text);
 
+/// One line on standard error; a closed standard error is no error.
+void say(std::string_view text);
+
 /// Writes into a temporary file beside `path` and renames it when complete; "-" is standard output.
 /// An interrupted or failed write leaves neither a partial file nor the temporary one. Throws ConfigError.
 void write_file(const std::string& path, std::string_view text);

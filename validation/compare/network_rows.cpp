@@ -38,12 +38,20 @@ struct Ask {
   double measured_s = 0;
 };
 
+std::int64_t size_of(const CsvTable& table, std::size_t row, const char* column) {
+  const auto value = table.integer(row, column);
+  if (!value || *value < 1) throw ConfigError(table.place(row), column, "expected a size of at least 1");
+  return *value;
+}
+
 /// Why the row cannot be predicted, or what to ask.
 std::string ask_of(const CsvTable& table, std::size_t row, Ask& ask) {
   const auto model = table.text(row, "model");
   const auto zoo = zoo_name(model);
   if (zoo.empty()) return fmt::format("model {} is not in the zoo", one_line(model));
-  if (table.integer(row, "n_gpus").value_or(1) != 1) return "several GPUs";
+  const auto gpus = table.integer(row, "n_gpus");
+  if (!gpus || *gpus < 1) throw ConfigError(table.place(row), "n_gpus", "expected a count of at least 1");
+  if (*gpus != 1) return "several GPUs";
   const auto names = arch::gpu_names();
   const std::string gpu = lower(table.text(row, "gpu"));
   if (std::find(names.begin(), names.end(), gpu) == names.end()) return fmt::format("GPU {} is unknown", one_line(gpu));
@@ -52,9 +60,13 @@ std::string ask_of(const CsvTable& table, std::size_t row, Ask& ask) {
 
   ask.request.workload = zoo;
   ask.request.gpu = gpu;
-  ask.request.training = table.text(row, "mode") == "train";
-  ask.request.seq = table.integer(row, "seq");
-  ask.request.batch = table.integer(row, "batch");
+  const auto mode = table.text(row, "mode");
+  if (mode != "inf" && mode != "train") {
+    throw ConfigError(table.place(row), "mode", fmt::format("expected inf or train, got '{}'", one_line(mode)));
+  }
+  ask.request.training = mode == "train";
+  ask.request.seq = size_of(table, row, "seq");
+  ask.request.batch = size_of(table, row, "batch");
   ask.request.precision = graph::Precision::fp32;
   ask.request.attention = workloads::AttentionForm::unfused;
   ask.request.framework = option == "fusion" ? kernel::Framework::compiled : kernel::Framework::eager;
@@ -62,7 +74,11 @@ std::string ask_of(const CsvTable& table, std::size_t row, Ask& ask) {
   ask.request.include_loss = false;
   ask.backward_only = table.text(row, "flag") == "fw_host_bound";
   const auto measured = table.number(row, ask.backward_only ? "bw_ms" : "e2e_ms");
-  if (!measured || !(*measured > 0)) return "no measured time";
+  if (!measured) return "no measured time";
+  constexpr double kShortestMs = 1e-6;  // one nanosecond: no network is faster
+  if (!(*measured >= kShortestMs)) {
+    throw ConfigError(table.place(row), "e2e_ms", fmt::format("expected a time in milliseconds, got {}", *measured));
+  }
   ask.measured_s = *measured * 1e-3;
   return "";
 }

@@ -73,7 +73,7 @@ TEST_CASE("one-shot builders' graphs write valid files", "[graph][writer]") {
   CHECK(nlohmann::json::parse(write_graph(graph))["schema"] == "voltaic.graph/1");
   CHECK(read_graph(write_graph(graph), "net.json").nodes().empty());
   Tensor odd;
-  odd.name = "bytes \xff\n";
+  odd.name = "bytes \xff";
   odd.role = TensorRole::input;
   graph.add_tensor(odd);
   CHECK(read_graph(write_graph(graph), "net.json").tensors().size() == 1);
