@@ -13,22 +13,22 @@ namespace voltaic::arch {
 
 /// One resolved GPU field, for pages and for `--json`.
 struct FieldView {
-  std::string path;    ///< "gpu.dram.peak_bandwidth"
-  std::string value;   ///< Formatted with its unit: "1555 GB/s".
+  std::string path;   ///< "gpu.dram.peak_bandwidth"
+  std::string value;  ///< Formatted with its unit: "1555 GB/s".
   double number = 0;
-  std::string unit;    ///< Base unit suffix: "bytes_per_s", empty for counts.
+  std::string unit;  ///< Base unit suffix: "bytes_per_s", empty for counts.
   std::string source;
 };
 
 /// A GPU ready for use: spec, calibration and where each number came from.
 struct ResolvedGpu {
   GpuSpec spec;
-  ParameterTree calibration;      ///< arch/calibration/<architecture>.json with the board's overrides applied.
-  std::string calibration_id;     ///< Name and date of the calibration file.
-  std::vector<FieldView> fields;  ///< Every number of the spec in file order.
-  std::vector<std::string> notes; ///< What was assumed: "MIG slice ...", "--set gpu.sm.count=54".
-  bool modified = false;          ///< True for user files, MIG slices and --set: intervals widen.
-  std::string json;               ///< The resolved description as JSON text.
+  ParameterTree calibration;       ///< arch/calibration/<architecture>.json with the board's overrides applied.
+  std::string calibration_id;      ///< Name and date of the calibration file.
+  std::vector<FieldView> fields;   ///< Every number of the spec in file order.
+  std::vector<std::string> notes;  ///< What was assumed: "MIG slice ...", "--set gpu.sm.count=54".
+  bool modified = false;           ///< True for user files, MIG slices and --set: intervals widen.
+  std::string json;                ///< The resolved description as JSON text.
 };
 
 /// One `--set path=value` as typed. `path*=factor` multiplies.
@@ -45,7 +45,8 @@ Override parse_override(std::string_view text);
 std::vector<std::string> gpu_names();
 
 /// `name_or_file`: a built-in name, a MIG slice "a100-sxm4-40gb:3g.20gb", or the path of a JSON file, which may be
-/// {"base": NAME, ...overrides}. Unknown names throw ConfigError with the nearest; unknown override paths UsageError with the nearest.
+/// {"base": NAME, ...overrides}. Unknown names throw ConfigError with the nearest; unknown override paths UsageError
+/// with the nearest.
 ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Override>& overrides = {});
 
 }  // namespace voltaic::arch

@@ -10,7 +10,8 @@
 namespace voltaic::arch {
 
 /// Numbers by dotted path ("gemm_simt.linear.phi"). `{ "value": x, "source": s }` leaves read as x.
-/// Each model reads what it needs once, into a struct of its own. A missing path throws ConfigError naming file and path.
+/// Each model reads what it needs once, into a struct of its own. A missing path throws ConfigError naming file and
+/// path.
 class ParameterTree {
  public:
   ParameterTree();

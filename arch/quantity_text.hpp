@@ -9,8 +9,9 @@
 
 namespace voltaic::arch {
 
-/// Parses a number with an optional SI or binary unit of dimension `unit_suffix` ("bytes", "bytes_per_s", "hz", "s", "w",
-/// "cycles", "flop_per_s", "usd", "" for plain counts); a bare number is in base units. Throws UsageError naming what was expected.
+/// Parses a number with an optional SI or binary unit of dimension `unit_suffix` ("bytes", "bytes_per_s", "hz", "s",
+/// "w", "cycles", "flop_per_s", "usd", "" for plain counts); a bare number is in base units. Throws UsageError naming
+/// what was expected.
 double parse_quantity(std::string_view text, std::string_view unit_suffix);
 
 /// The same number for people: three or four significant digits and a prefix ("1.56 TB/s", "40.0 GiB" for bytes).

@@ -25,25 +25,25 @@ struct RateTable {
 
 /// One streaming multiprocessor.
 struct SmSpec {
-  std::int64_t count = 0;          ///< SMs enabled on the board.
-  int sub_partitions = 0;          ///< Warp schedulers.
-  double fp32_lanes = 0;           ///< FFMA per cycle.
-  double sfu_lanes = 0;            ///< Special functions (exp, rsqrt, tanh) per cycle.
-  double tensor_cores = 0;         ///< Tensor cores per SM; 0 turns the tensor path off.
-  RateTable cuda_core;             ///< FMA per cycle outside the tensor cores (int8: DP4A).
-  RateTable tensor;                ///< Dense FMA per cycle of all tensor cores of one SM.
-  RateTable tensor_sparse;         ///< The same with 2:4 sparse weights.
+  std::int64_t count = 0;   ///< SMs enabled on the board.
+  int sub_partitions = 0;   ///< Warp schedulers.
+  double fp32_lanes = 0;    ///< FFMA per cycle.
+  double sfu_lanes = 0;     ///< Special functions (exp, rsqrt, tanh) per cycle.
+  double tensor_cores = 0;  ///< Tensor cores per SM; 0 turns the tensor path off.
+  RateTable cuda_core;      ///< FMA per cycle outside the tensor cores (int8: DP4A).
+  RateTable tensor;         ///< Dense FMA per cycle of all tensor cores of one SM.
+  RateTable tensor_sparse;  ///< The same with 2:4 sparse weights.
   int max_warps = 0;
   int max_ctas = 0;
   int max_threads_per_cta = 0;
-  std::int64_t registers = 0;                ///< 32-bit registers.
+  std::int64_t registers = 0;  ///< 32-bit registers.
   int max_registers_per_thread = 0;
-  int register_allocation_unit = 0;          ///< Registers are handed to a warp in multiples of this.
-  int warp_allocation_granularity = 0;       ///< Warps of a CTA are rounded up to this for registers.
-  Bytes shared_memory;                       ///< Largest carve-out of one SM.
-  Bytes shared_memory_per_cta;               ///< Largest share of one CTA (opt-in).
+  int register_allocation_unit = 0;     ///< Registers are handed to a warp in multiples of this.
+  int warp_allocation_granularity = 0;  ///< Warps of a CTA are rounded up to this for registers.
+  Bytes shared_memory;                  ///< Largest carve-out of one SM.
+  Bytes shared_memory_per_cta;          ///< Largest share of one CTA (opt-in).
   Bytes shared_allocation_unit;
-  Bytes shared_reserved_per_cta;             ///< Taken by the system from each CTA's share.
+  Bytes shared_reserved_per_cta;  ///< Taken by the system from each CTA's share.
   double shared_bytes_per_cycle = 0;
 };
 
@@ -78,11 +78,11 @@ struct DramSpec {
 };
 
 struct LinkSpec {
-  int nvlinks = 0;                      ///< NVLink connections of the GPU.
-  BytesPerSecond nvlink_each_way;       ///< One link, one direction.
+  int nvlinks = 0;                 ///< NVLink connections of the GPU.
+  BytesPerSecond nvlink_each_way;  ///< One link, one direction.
   int pcie_generation = 0;
   int pcie_lanes = 0;
-  BytesPerSecond pcie_each_way;         ///< Before protocol overhead.
+  BytesPerSecond pcie_each_way;  ///< Before protocol overhead.
 };
 
 struct PowerSpec {

@@ -13,7 +13,9 @@ namespace {
 
 using Priced = std::span<const std::shared_ptr<const PricedNode>>;
 
-double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+double share(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
 
 std::vector<double> instances(const report::Prediction& p) {
   std::vector<double> n(p.distinct.size(), 0);
@@ -32,7 +34,8 @@ void fill_times(report::Prediction& p, const SimulationOptions& options) {
   p.total = p.forward + p.backward + p.optimizer;
 }
 
-/// samples_per_s * total gives the batch exactly. Where no double does it, total moves by one unit in its last place (1e-16 of it).
+/// samples_per_s * total gives the batch exactly. Where no double does it, total moves by one unit in its last place
+/// (1e-16 of it).
 void fill_throughput(report::Prediction& p, const SimulationOptions& options) {
   p.global_batch = options.samples;
   for (int attempt = 0; attempt < 64 && p.total.value > 0; ++attempt) {
@@ -93,7 +96,8 @@ void fill_work(report::Prediction& p, const FillInput& in, const std::vector<dou
   p.model_flop_utilization = share(p.flop, p.total.value * p.peak.value);
   if (p.model_flop_utilization > 1) {
     p.assumptions.push_back(
-        "model_flop_utilization above 1: Winograd and FFT convolutions multiply less than the direct form, whose FLOP are counted");
+        "model_flop_utilization above 1: Winograd and FFT convolutions multiply less than the direct form, whose FLOP "
+        "are counted");
   }
 }
 
@@ -107,8 +111,9 @@ void fill_memory(report::Prediction& p, const FillInput& in) {
   const double stored = std::max(2.0, bytes_per_element(multiply_type(in.options.precision)));
   const double cache = in.options.kv_cache_elements * stored;
   if (p.memory.kv_cache == 0) p.memory.kv_cache = std::llround(std::min(cache, 4e18));
-  p.assumptions.push_back(fmt::format("memory includes {} MiB of CUDA context and {} MiB of library workspace, both assumed",
-                                      p.context_bytes >> 20, p.workspace_bytes >> 20));
+  p.assumptions.push_back(
+      fmt::format("memory includes {} MiB of CUDA context and {} MiB of library workspace, both assumed",
+                  p.context_bytes >> 20, p.workspace_bytes >> 20));
 }
 
 void fill_cost(report::Prediction& p, const FillInput& in) {

@@ -11,9 +11,10 @@
 namespace voltaic {
 
 struct HostModel {
-  std::array<Seconds, kernel::kHostClasses> dispatch{};  ///< One framework call of this class, its first launch included.
-  Seconds view;                                          ///< A call beside the operation that launches nothing.
-  Seconds extra_launch;                                  ///< Each launch of a call after its first.
+  std::array<Seconds, kernel::kHostClasses>
+      dispatch{};        ///< One framework call of this class, its first launch included.
+  Seconds view;          ///< A call beside the operation that launches nothing.
+  Seconds extra_launch;  ///< Each launch of a call after its first.
   runtime::LaunchModel launch;
 
   /// Host time of one node: its calls, and the launches beyond one per call.

@@ -50,7 +50,7 @@ bool IntervalModel::type_measured(std::string_view family, DataType math) const 
 
 report::Interval IntervalModel::combine(std::span<const FamilyTime> families, Seconds host, Seconds total,
                                         std::vector<std::string>& notes) const {
-  std::map<std::string_view, double> spread;   // family -> seconds of half width
+  std::map<std::string_view, double> spread;  // family -> seconds of half width
   std::set<std::string> unknown, other_types;
   double unknown_time = 0, type_time = 0;
   for (const FamilyTime& f : families) {
@@ -77,8 +77,10 @@ report::Interval IntervalModel::combine(std::span<const FamilyTime> families, Se
   const bool extrapolated = board_factor_ > 1 || unknown_time > limit || type_time > limit;
   if (!board_note_.empty()) notes.push_back(board_note_);
   if (!modified_note_.empty()) notes.push_back(modified_note_);
-  if (unknown_time > limit) notes.push_back(fmt::format("kernel families without a measured interval: {}", fmt::join(unknown, ", ")));
-  if (type_time > limit) notes.push_back(fmt::format("not measured, carried over from other types: {}", fmt::join(other_types, ", ")));
+  if (unknown_time > limit)
+    notes.push_back(fmt::format("kernel families without a measured interval: {}", fmt::join(unknown, ", ")));
+  if (type_time > limit)
+    notes.push_back(fmt::format("not measured, carried over from other types: {}", fmt::join(other_types, ", ")));
   return {Seconds{std::max(0.0, total.value - half)}, Seconds{total.value + half}, 0.9,
           extrapolated ? "extrapolated" : "interpolated"};
 }

@@ -22,7 +22,8 @@ struct FamilyTime {
 
 /// Half widths per family from calibration (`intervals`), and what widens them (`extrapolation`).
 ///     half = board * sqrt( sum over families (sum over types (t * h * type))^2 + (t_host * h_host)^2 )
-/// Errors are taken as fully correlated within a family (one wrong constant moves all its kernels) and independent between families.
+/// Errors are taken as fully correlated within a family (one wrong constant moves all its kernels) and independent
+/// between families.
 class IntervalModel {
  public:
   explicit IntervalModel(const arch::ResolvedGpu& gpu);
@@ -37,7 +38,7 @@ class IntervalModel {
   std::map<std::string, double, std::less<>> half_widths_;
   std::map<std::string, std::vector<std::string>, std::less<>> types_;
   std::string board_note_, modified_note_;
-  double board_factor_ = 1;      ///< Board and modification together.
+  double board_factor_ = 1;  ///< Board and modification together.
   double type_factor_ = 1;
   double unknown_share_ = 0;
 };

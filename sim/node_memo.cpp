@@ -56,7 +56,8 @@ void NodeKey::tensor(const graph::OpGraph& graph, graph::TensorId id, std::uint6
   const graph::Tensor& t = graph.tensor(id);
   const std::uint64_t maker =
       t.producer == graph::kNoNode ? 255 : static_cast<std::uint64_t>(graph.node(t.producer).op);
-  words_.push_back(pack(static_cast<std::uint64_t>(t.dtype), static_cast<std::uint64_t>(t.role), maker, t.shape.size()));
+  words_.push_back(
+      pack(static_cast<std::uint64_t>(t.dtype), static_cast<std::uint64_t>(t.role), maker, t.shape.size()));
   words_.push_back(view);
   for (const std::int64_t d : t.shape) words_.push_back(static_cast<std::uint64_t>(d));
 }
@@ -68,7 +69,7 @@ void NodeKey::finish() {
 
 void NodeKey::assign(const graph::OpGraph& graph, const graph::Node& node, std::span<const std::uint64_t> views,
                      std::uint64_t salt) {
-  constexpr std::size_t kShortList = 16;   // lists up to this length may name one tensor twice (x * x)
+  constexpr std::size_t kShortList = 16;  // lists up to this length may name one tensor twice (x * x)
   words_.clear();
   const std::uint64_t forward =
       node.forward_of == graph::kNoNode ? 255 : static_cast<std::uint64_t>(graph.node(node.forward_of).op);

@@ -17,13 +17,15 @@
 
 namespace voltaic {
 
-/// All that lowering may look at in a node, as words: operation, compute type, phase, attributes, and for each tensor its shape, type, role,
-/// the operation that made it and, where that is a view, the whole chain of views above it (as a hash).
+/// All that lowering may look at in a node, as words: operation, compute type, phase, attributes, and for each tensor
+/// its shape, type, role, the operation that made it and, where that is a view, the whole chain of views above it (as a
+/// hash).
 class NodeKey {
  public:
-  /// Rebuilds the key in place; no allocation once warm. `views`: view_signatures(graph). `salt`: what beside the node matters
-  /// (engine, framework).
-  void assign(const graph::OpGraph& graph, const graph::Node& node, std::span<const std::uint64_t> views, std::uint64_t salt);
+  /// Rebuilds the key in place; no allocation once warm. `views`: view_signatures(graph). `salt`: what beside the node
+  /// matters (engine, framework).
+  void assign(const graph::OpGraph& graph, const graph::Node& node, std::span<const std::uint64_t> views,
+              std::uint64_t salt);
   const std::vector<std::uint64_t>& words() const { return words_; }
   std::uint64_t hash() const { return hash_; }
   friend bool operator==(const NodeKey& a, const NodeKey& b) { return a.words_ == b.words_; }
@@ -40,8 +42,8 @@ class NodeKey {
   std::uint64_t hash_ = 0;
 };
 
-/// For each tensor a hash of the views that lead to it from stored memory, with their shapes and attributes; 0 for stored tensors.
-/// Nodes must be in program order.
+/// For each tensor a hash of the views that lead to it from stored memory, with their shapes and attributes; 0 for
+/// stored tensors. Nodes must be in program order.
 std::vector<std::uint64_t> view_signatures(const graph::OpGraph& graph);
 
 struct NodeKeyHash {
@@ -54,11 +56,12 @@ struct PricedNode {
   double host_calls = 1;
   double launches = 0;
   report::DistinctNode row;
-  double mac = 0;         ///< Of the operation, counted from shapes.
+  double mac = 0;  ///< Of the operation, counted from shapes.
   double other_flop = 0;
 };
 
-/// Shared between predictions and threads. What it returns does not depend on who came first, because pricing is a pure function of the key.
+/// Shared between predictions and threads. What it returns does not depend on who came first, because pricing is a pure
+/// function of the key.
 class NodeMemo {
  public:
   std::shared_ptr<const PricedNode> find(const NodeKey& key) const;

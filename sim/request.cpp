@@ -63,7 +63,8 @@ graph::Precision Request::resolved_precision() const {
 
 workloads::AttentionForm Request::resolved_attention() const {
   if (attention) return *attention;
-  return sixteen_bits_or_less(resolved_precision()) ? workloads::AttentionForm::flash : workloads::AttentionForm::unfused;
+  return sixteen_bits_or_less(resolved_precision()) ? workloads::AttentionForm::flash
+                                                    : workloads::AttentionForm::unfused;
 }
 
 workloads::BuildOptions Request::build_options() const {
@@ -82,7 +83,8 @@ workloads::BuildOptions Request::build_options() const {
 
 std::shared_ptr<const workloads::Workload> Runner::workload(const Request& request) {
   return cached(mutex_, workloads_, graph_key(request), [&] {
-    return std::make_shared<const workloads::Workload>(workloads::load_workload(request.workload, request.build_options()));
+    return std::make_shared<const workloads::Workload>(
+        workloads::load_workload(request.workload, request.build_options()));
   });
 }
 
@@ -112,7 +114,8 @@ SimulationOptions Runner::options(const Request& request) {
 report::Prediction Runner::predict(const Request& request) {
   const auto sim = simulator(request);
   if (request.training && request.framework == kernel::Framework::tensorrt) {
-    throw UnsupportedError("--framework tensorrt is an inference engine; --mode training runs under eager, graph or compiled");
+    throw UnsupportedError(
+        "--framework tensorrt is an inference engine; --mode training runs under eager, graph or compiled");
   }
   const std::string warning = check_precision(sim->gpu().spec, request.resolved_precision());
   const auto work = workload(request);
@@ -125,7 +128,8 @@ report::Prediction Runner::predict(const Request& request) {
   for (const auto& option : request_options()) {
     std::string value = option.get(request);
     if (option.name == "batch") value = std::to_string(work->batch);
-    if (option.name == "seq" && work->tokens_per_sample > 0 && !request.seq) value = std::to_string(work->tokens_per_sample);
+    if (option.name == "seq" && work->tokens_per_sample > 0 && !request.seq)
+      value = std::to_string(work->tokens_per_sample);
     p.request.emplace_back(option.name, std::move(value));
   }
   std::vector<std::string> assumptions = std::move(p.assumptions);

@@ -41,13 +41,14 @@ struct Request {
 
 /// One option of the command line: its place in requests, sweeps and help.
 struct RequestOption {
-  std::string_view name;     ///< Without dashes.
+  std::string_view name;  ///< Without dashes.
   std::string_view metavar;
   std::string_view help;
-  bool repeatable;           ///< Values add up (--set, --dim) instead of replacing each other.
-  bool ranges;               ///< Numbers: START:STOP:STEP is a range of values.
-  void (*set)(Request&, std::string_view value);  ///< Throws UsageError or, for what is not built yet, UnsupportedError.
-  std::string (*get)(const Request&);             ///< The resolved value, defaults filled in.
+  bool repeatable;  ///< Values add up (--set, --dim) instead of replacing each other.
+  bool ranges;      ///< Numbers: START:STOP:STEP is a range of values.
+  void (*set)(Request&,
+              std::string_view value);  ///< Throws UsageError or, for what is not built yet, UnsupportedError.
+  std::string (*get)(const Request&);   ///< The resolved value, defaults filled in.
 };
 const std::vector<RequestOption>& request_options();
 /// Throws UsageError with the nearest name when there is no such option.

@@ -33,7 +33,9 @@ Enum choice(std::string_view option, std::string_view text, std::optional<Enum> 
   return *parsed;
 }
 
-std::string shown(const std::optional<std::int64_t>& v) { return v ? std::to_string(*v) : "model default"; }
+std::string shown(const std::optional<std::int64_t>& v) {
+  return v ? std::to_string(*v) : "model default";
+}
 
 [[noreturn]] void not_built(std::string_view what) {
   throw UnsupportedError(fmt::format("{} is not built yet", what));
@@ -123,8 +125,8 @@ void set_engine(Request& r, std::string_view v) {
 /// For options of the design whose part is still to come: the neutral value is taken, any other exits 4 by name.
 template <int Which>
 void set_future(Request&, std::string_view v) {
-  constexpr std::string_view kNames[] = {"--sparsity", "--system", "--gpus", "--devices", "--parallel", "--global-batch",
-                                         "--recompute"};
+  constexpr std::string_view kNames[] = {"--sparsity", "--system",       "--gpus",     "--devices",
+                                         "--parallel", "--global-batch", "--recompute"};
   constexpr std::string_view kNeutral[] = {"none", "", "1", "0", "", "", "none"};
   if (Which == 2) whole_number("gpus", v);
   if (v != kNeutral[Which] || v.empty()) not_built(fmt::format("{} {}", kNames[Which], one_line(v)));
@@ -146,7 +148,8 @@ const std::vector<RequestOption>& request_options() {
       {"batch", "N", "samples per step", false, true,
        [](Request& r, std::string_view v) { r.batch = whole_number("batch", v); },
        [](const Request& r) { return shown(r.batch); }},
-      {"seq", "N", "tokens per sample", false, true, [](Request& r, std::string_view v) { r.seq = whole_number("seq", v); },
+      {"seq", "N", "tokens per sample", false, true,
+       [](Request& r, std::string_view v) { r.seq = whole_number("seq", v); },
        [](const Request& r) { return shown(r.seq); }},
       {"context", "N", "tokens already in the KV cache (decode)", false, true,
        [](Request& r, std::string_view v) { r.context = whole_number("context", v); },
@@ -156,8 +159,8 @@ const std::vector<RequestOption>& request_options() {
          return r.image_height ? fmt::format("{}x{}", *r.image_height, *r.image_width) : std::string("model default");
        }},
       {"dim", "name=N", "value of a named dimension of a graph file", true, true, set_dim, dims_shown},
-      {"precision", "TYPE", "fp64 fp32 tf32 fp16 bf16 int8 int4 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32", false, false,
-       set_precision, [](const Request& r) { return std::string(to_string(r.resolved_precision())); }},
+      {"precision", "TYPE", "fp64 fp32 tf32 fp16 bf16 int8 int4 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32",
+       false, false, set_precision, [](const Request& r) { return std::string(to_string(r.resolved_precision())); }},
       {"framework", "NAME", "eager graph compiled tensorrt: launch and fusion behaviour", false, false,
        [](Request& r, std::string_view v) {
          r.framework = choice("framework", v, kernel::parse_framework(v), "eager, graph, compiled, tensorrt");
@@ -168,19 +171,21 @@ const std::vector<RequestOption>& request_options() {
          r.optimizer = choice("optimizer", v, graph::parse_optimizer(v), "sgd, momentum, adam, adamw, lamb");
        },
        [](const Request& r) { return std::string(to_string(r.optimizer)); }},
-      {"attention", "auto|flash|unfused", "fused attention kernel or separate products and softmax", false, false, set_attention,
+      {"attention", "auto|flash|unfused", "fused attention kernel or separate products and softmax", false, false,
+       set_attention,
        [](const Request& r) {
          return std::string(r.resolved_attention() == AttentionForm::flash ? "flash" : "unfused");
        }},
       {"engine", "roofline|analytic", "the bound, or the calibrated model", false, false, set_engine,
        [](const Request& r) { return std::string(to_string(r.engine)); }},
-      {"set", "path=value", "what-if on a field of the GPU: gpu.dram.peak_bandwidth=2.4TB/s, gpu.sm.count*=1.5", true, true,
-       [](Request& r, std::string_view v) { r.overrides.push_back(arch::parse_override(v)); }, overrides_shown},
+      {"set", "path=value", "what-if on a field of the GPU: gpu.dram.peak_bandwidth=2.4TB/s, gpu.sm.count*=1.5", true,
+       true, [](Request& r, std::string_view v) { r.overrides.push_back(arch::parse_override(v)); }, overrides_shown},
       {"sparsity", "2:4", "2:4 sparse weights (not built yet)", false, false, set_future<0>,
        [](const Request&) { return std::string("none"); }},
       {"system", "NAME", "several GPUs (not built yet)", false, false, set_future<1>,
        [](const Request&) { return std::string("none"); }},
-      {"gpus", "N", "number of GPUs (only 1 yet)", false, false, set_future<2>, [](const Request&) { return std::string("1"); }},
+      {"gpus", "N", "number of GPUs (only 1 yet)", false, false, set_future<2>,
+       [](const Request&) { return std::string("1"); }},
       {"devices", "LIST", "devices of a system (not built yet)", false, false, set_future<3>,
        [](const Request&) { return std::string("0"); }},
       {"parallel", "SPEC", "dp=,tp=,pp=,... (not built yet)", false, false, set_future<4>,
@@ -200,7 +205,8 @@ const RequestOption& request_option(std::string_view name) {
     names.emplace_back(option.name);
   }
   const std::string near = nearest(name, names);
-  throw UsageError(fmt::format("--{}: no such option{}", one_line(name), near.empty() ? "" : ", did you mean --" + near + "?"));
+  throw UsageError(
+      fmt::format("--{}: no such option{}", one_line(name), near.empty() ? "" : ", did you mean --" + near + "?"));
 }
 
 void set_option(Request& request, std::string_view name, std::string_view value) {

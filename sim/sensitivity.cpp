@@ -10,7 +10,7 @@ namespace {
 struct Change {
   std::string_view path;
   std::string_view factor;
-  std::vector<std::string_view> overrides;   ///< Paths that move together.
+  std::vector<std::string_view> overrides;  ///< Paths that move together.
 };
 
 const std::array<Change, 4>& hardware_changes() {
@@ -23,7 +23,9 @@ const std::array<Change, 4>& hardware_changes() {
   return changes;
 }
 
-double ratio(Seconds a, Seconds b) { return b.value > 0 ? a / b : 1; }
+double ratio(Seconds a, Seconds b) {
+  return b.value > 0 ? a / b : 1;
+}
 
 }  // namespace
 

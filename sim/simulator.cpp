@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <mutex>
 #include <unordered_map>
 
@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::size_t kEngines = 2;
 
-/// From the forward graph in fp32 to the graph that runs. Casts of mixed precision come first, so that they are differentiated too.
+/// From the forward graph in fp32 to the graph that runs. Casts of mixed precision come first, so that they are
+/// differentiated too.
 void run_passes(graph::OpGraph& g, const SimulationOptions& o) {
   graph::assign_precision(g, o.precision);
   if (o.training) {
@@ -36,7 +37,8 @@ std::uint64_t salt_of(cost::EngineKind engine, kernel::Framework framework) {
 
 void check_options(const SimulationOptions& o) {
   if (o.sparsity) throw UnsupportedError("2:4 sparsity is not built yet");
-  ensure(o.samples >= 0 && o.tokens_per_sample >= 0 && o.kv_cache_elements >= 0, "sizes of a request must not be negative");
+  ensure(o.samples >= 0 && o.tokens_per_sample >= 0 && o.kv_cache_elements >= 0,
+         "sizes of a request must not be negative");
 }
 
 }  // namespace
@@ -61,20 +63,22 @@ struct Simulator::Impl {
     return *slot;
   }
 
-  std::shared_ptr<const PricedNode> price(const graph::OpGraph& g, const graph::Node& node, const kernel::Target& target,
-                                          const kernel::CostModel& model) const;
+  std::shared_ptr<const PricedNode> price(const graph::OpGraph& g, const graph::Node& node,
+                                          const kernel::Target& target, const kernel::CostModel& model) const;
   void check_cost(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
   void price_all(report::Prediction& p, const SimulationOptions& options,
                  std::vector<std::shared_ptr<const PricedNode>>& priced) const;
 };
 
-/// A changed machine or calibration can leave what a law was made for; then there is no answer, rather than a senseless one.
+/// A changed machine or calibration can leave what a law was made for; then there is no answer, rather than a senseless
+/// one.
 void Simulator::Impl::check_cost(const kernel::Launch& launch, const kernel::KernelCost& cost) const {
   const auto sound = [](double x) { return std::isfinite(x) && x >= 0; };
   const bool legs = std::all_of(cost.legs.begin(), cost.legs.end(), [&](Seconds leg) { return sound(leg.value); });
   if (sound(cost.time.value) && sound(cost.roofline.value) && legs) return;
   ensure(gpu->modified, "a kernel has a time that is negative or not a number");
-  throw ConfigError(gpu->spec.name, "", fmt::format("expected values with which every kernel has a time, got none for {}", launch.name));
+  throw ConfigError(gpu->spec.name, "",
+                    fmt::format("expected values with which every kernel has a time, got none for {}", launch.name));
 }
 
 std::shared_ptr<const PricedNode> Simulator::Impl::price(const graph::OpGraph& g, const graph::Node& node,
@@ -100,7 +104,8 @@ std::shared_ptr<const PricedNode> Simulator::Impl::price(const graph::OpGraph& g
   return out;
 }
 
-/// Fills `nodes` and `distinct`: each distinct node is lowered once per prediction at most, and once per simulator usually.
+/// Fills `nodes` and `distinct`: each distinct node is lowered once per prediction at most, and once per simulator
+/// usually.
 void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& o,
                                 std::vector<std::shared_ptr<const PricedNode>>& priced) const {
   const kernel::Target target{gpu->spec, *library, o.framework};
@@ -154,9 +159,15 @@ Simulator::Simulator(std::shared_ptr<const arch::ResolvedGpu> gpu, cost::EngineK
     : impl_(std::make_unique<Impl>(std::move(gpu), engine)) {}
 Simulator::~Simulator() = default;
 
-const arch::ResolvedGpu& Simulator::gpu() const { return *impl_->gpu; }
-const kernel::LibraryChoice& Simulator::library() const { return *impl_->library; }
-kernel::KernelCost Simulator::cost(const kernel::Launch& launch) const { return impl_->engine(impl_->kind).cost(launch); }
+const arch::ResolvedGpu& Simulator::gpu() const {
+  return *impl_->gpu;
+}
+const kernel::LibraryChoice& Simulator::library() const {
+  return *impl_->library;
+}
+kernel::KernelCost Simulator::cost(const kernel::Launch& launch) const {
+  return impl_->engine(impl_->kind).cost(launch);
+}
 
 report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOptions& options) const {
   check_options(options);

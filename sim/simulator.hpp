@@ -22,12 +22,12 @@ struct SimulationOptions {
   kernel::Framework framework = kernel::Framework::eager;
   cost::EngineKind engine = cost::EngineKind::analytic;
   bool sparsity = false;
-  bool include_optimizer = true;      ///< Training steps of some measured tables stop after backward.
+  bool include_optimizer = true;  ///< Training steps of some measured tables stop after backward.
   bool include_loss = true;
-  double samples = 1;                 ///< Samples per step.
-  double tokens_per_sample = 0;       ///< 0: not a token model.
-  double kv_cache_elements = 0;       ///< Elements cached at this step, all samples together.
-  double host_scale = 1;              ///< Host and launch costs times this: what a faster host would give.
+  double samples = 1;            ///< Samples per step.
+  double tokens_per_sample = 0;  ///< 0: not a token model.
+  double kv_cache_elements = 0;  ///< Elements cached at this step, all samples together.
+  double host_scale = 1;         ///< Host and launch costs times this: what a faster host would give.
 };
 
 /// Engine, library rules and memo of one GPU; reusable over many predictions, also from several threads.
@@ -40,7 +40,8 @@ class Simulator {
   Simulator& operator=(const Simulator&) = delete;
 
   const arch::ResolvedGpu& gpu() const;
-  /// `forward` is the forward graph in fp32; passes run on a copy. Throws UnsupportedError as the passes and lowering do.
+  /// `forward` is the forward graph in fp32; passes run on a copy. Throws UnsupportedError as the passes and lowering
+  /// do.
   report::Prediction predict(graph::OpGraph forward, const SimulationOptions& options) const;
   /// Time of one launch on this GPU.
   kernel::KernelCost cost(const kernel::Launch& launch) const;

@@ -51,7 +51,8 @@ void apply_mig(std::string_view profile_name, Description& d) {
   }
   d.spec.links.nvlinks = 0;
   if (d.spec.price.usd_per_hour) {
-    d.spec.price.usd_per_hour = *d.spec.price.usd_per_hour * static_cast<double>(profile.sm_count) / static_cast<double>(all_slices_sms);
+    d.spec.price.usd_per_hour =
+        *d.spec.price.usd_per_hour * static_cast<double>(profile.sm_count) / static_cast<double>(all_slices_sms);
   }
   d.spec.mig.clear();
   d.sources.resize(fields_of(d.spec).size());

@@ -148,7 +148,8 @@ class CalibrationSetter {
 
  private:
   /// A what-if stays within a factor of 1,000 of what was fitted and keeps its sign: shares, exponents and times are
-  /// positive, and a model is not asked about the rest. Host times may be 0; weights of a choice may be anything finite.
+  /// positive, and a model is not asked about the rest. Host times may be 0; weights of a choice may be anything
+  /// finite.
   static void check(const Override& o, std::string_view path, double fitted, double value) {
     constexpr double kFarthest = 1000;
     if (!std::isfinite(value) || std::fabs(value) > 1e18) refuse(o, "expected a number up to 1e18");

@@ -32,10 +32,18 @@ inline constexpr std::array<DataTypeInfo, 11> kDataTypes{{
     {DataType::boolean, "bool", 8},
 }};
 
-constexpr const DataTypeInfo& info(DataType t) { return kDataTypes[static_cast<std::size_t>(t)]; }
-constexpr std::string_view to_string(DataType t) { return info(t).name; }
-constexpr double bytes_per_element(DataType t) { return info(t).bits / 8.0; }
-constexpr bool is_floating(DataType t) { return t <= DataType::fp8; }
+constexpr const DataTypeInfo& info(DataType t) {
+  return kDataTypes[static_cast<std::size_t>(t)];
+}
+constexpr std::string_view to_string(DataType t) {
+  return info(t).name;
+}
+constexpr double bytes_per_element(DataType t) {
+  return info(t).bits / 8.0;
+}
+constexpr bool is_floating(DataType t) {
+  return t <= DataType::fp8;
+}
 
 constexpr std::optional<DataType> parse_data_type(std::string_view name) {
   for (const auto& d : kDataTypes) {

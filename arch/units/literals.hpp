@@ -6,11 +6,13 @@
 
 namespace voltaic::literals {
 
-#define VOLTAIC_LITERAL(suffix, type, factor)                              \
-  constexpr type operator""_##suffix(unsigned long long v) {               \
-    return {static_cast<double>(v) * (factor)};                            \
-  }                                                                        \
-  constexpr type operator""_##suffix(long double v) { return {static_cast<double>(v) * (factor)}; }
+#define VOLTAIC_LITERAL(suffix, type, factor)                \
+  constexpr type operator""_##suffix(unsigned long long v) { \
+    return {static_cast<double>(v) * (factor)};              \
+  }                                                          \
+  constexpr type operator""_##suffix(long double v) {        \
+    return {static_cast<double>(v) * (factor)};              \
+  }
 
 VOLTAIC_LITERAL(B, Bytes, 1.0)
 VOLTAIC_LITERAL(KB, Bytes, 1e3)

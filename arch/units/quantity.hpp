@@ -33,12 +33,26 @@ using Joules = Quantity<struct JoulesTag>;
 using BytesPerSecond = Quantity<struct BytesPerSecondTag>;
 using FlopsPerSecond = Quantity<struct FlopsPerSecondTag>;
 
-constexpr Seconds operator/(Bytes b, BytesPerSecond r) { return {b.value / r.value}; }
-constexpr Seconds operator/(Flops f, FlopsPerSecond r) { return {f.value / r.value}; }
-constexpr Seconds operator/(Cycles c, Hertz clock) { return {c.value / clock.value}; }
-constexpr Cycles operator*(Seconds t, Hertz clock) { return {t.value * clock.value}; }
-constexpr BytesPerSecond operator/(Bytes b, Seconds t) { return {b.value / t.value}; }
-constexpr Joules operator*(Watts p, Seconds t) { return {p.value * t.value}; }
-constexpr Watts operator/(Joules e, Seconds t) { return {e.value / t.value}; }
+constexpr Seconds operator/(Bytes b, BytesPerSecond r) {
+  return {b.value / r.value};
+}
+constexpr Seconds operator/(Flops f, FlopsPerSecond r) {
+  return {f.value / r.value};
+}
+constexpr Seconds operator/(Cycles c, Hertz clock) {
+  return {c.value / clock.value};
+}
+constexpr Cycles operator*(Seconds t, Hertz clock) {
+  return {t.value * clock.value};
+}
+constexpr BytesPerSecond operator/(Bytes b, Seconds t) {
+  return {b.value / t.value};
+}
+constexpr Joules operator*(Watts p, Seconds t) {
+  return {p.value * t.value};
+}
+constexpr Watts operator/(Joules e, Seconds t) {
+  return {e.value / t.value};
+}
 
 }  // namespace voltaic

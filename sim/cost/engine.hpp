@@ -18,7 +18,8 @@ std::string_view to_string(EngineKind kind);
 /// Engine for one resolved GPU. `gpu` must outlive it.
 std::unique_ptr<kernel::CostModel> make_engine(EngineKind kind, const arch::ResolvedGpu& gpu);
 
-/// Kernel choice of cuBLAS and cuDNN for one resolved GPU (sim/cost/gemm_choice.cpp, conv_choice.cpp); times by the analytic engine.
+/// Kernel choice of cuBLAS and cuDNN for one resolved GPU (sim/cost/gemm_choice.cpp, conv_choice.cpp); times by the
+/// analytic engine.
 std::unique_ptr<kernel::LibraryChoice> make_library(const arch::ResolvedGpu& gpu);
 
 }  // namespace voltaic::cost

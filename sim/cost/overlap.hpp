@@ -7,7 +7,8 @@
 
 namespace voltaic::cost {
 
-/// (a^p + b^p)^(1/p) for non-negative a, b; never below the larger. Single precision serves: legs are known to a per cent.
+/// (a^p + b^p)^(1/p) for non-negative a, b; never below the larger. Single precision serves: legs are known to a per
+/// cent.
 inline double smooth_max2(double a, double b, double p) {
   const double high = std::max(a, b);
   const double low = std::min(a, b);

@@ -19,7 +19,8 @@ struct SimTime {
   constexpr Seconds seconds() const { return {static_cast<double>(ps) * 1e-12}; }
 };
 
-/// Rounds once, as a cost enters the engine. Throws UnsupportedError beyond the range, InternalError on NaN or below zero.
+/// Rounds once, as a cost enters the engine. Throws UnsupportedError beyond the range, InternalError on NaN or below
+/// zero.
 SimTime to_sim_time(Seconds t);
 
 }  // namespace voltaic::engine

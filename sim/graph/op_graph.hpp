@@ -22,7 +22,15 @@ inline constexpr NodeId kNoNode = UINT32_MAX;
 std::int64_t elements(const Shape& shape);
 std::string to_string(const Shape& shape);  ///< "[32, 784]"
 
-enum class TensorRole : std::uint8_t { input, parameter, buffer, activation, gradient, parameter_gradient, optimizer_state };
+enum class TensorRole : std::uint8_t {
+  input,
+  parameter,
+  buffer,
+  activation,
+  gradient,
+  parameter_gradient,
+  optimizer_state
+};
 enum class Phase : std::uint8_t { forward, backward, optimizer };
 std::string_view to_string(Phase phase);
 
@@ -39,7 +47,7 @@ struct Tensor {
 };
 
 struct Node {
-  std::string id;     ///< Unique.
+  std::string id;  ///< Unique.
   OpType op{};
   Attributes attributes;
   std::vector<TensorId> inputs;

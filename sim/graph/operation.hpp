@@ -27,7 +27,7 @@ enum class OpFamily : std::uint8_t {
   embedding,
   gather_scatter,
   moe,
-  view,           ///< Metadata only: no kernel, a little host time.
+  view,  ///< Metadata only: no kernel, a little host time.
   data_movement,
   random,
   loss,

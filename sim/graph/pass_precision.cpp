@@ -120,7 +120,8 @@ void store_weights_as(OpGraph& graph, DataType type) {
   std::vector<bool> multiplied(graph.tensors().size(), false);
   std::vector<bool> kept(graph.tensors().size(), false);
   const auto nodes = graph.nodes();
-  for (std::size_t n = nodes.size(); n-- > 0;) {  // backwards: what a view is used for is known before its source is met
+  for (std::size_t n = nodes.size();
+       n-- > 0;) {  // backwards: what a view is used for is known before its source is met
     const Node& node = nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (is_dense_product(node.op) && i < 2) {

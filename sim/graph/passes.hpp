@@ -18,36 +18,41 @@ std::optional<Precision> parse_precision(std::string_view name);
 const std::vector<Precision>& all_precisions();
 
 /// Sets the type of every floating tensor and the compute type of every node. Plain precisions convert everything
-/// (int8, int4, fp8: matrix products and convolutions only, the rest runs in fp16). `mixed-*` follow the autocast lists of
-/// PyTorch: products in 16 bit with cast nodes for fp32 parameters, softmax, norms and losses in fp32, others by widest input.
+/// (int8, int4, fp8: matrix products and convolutions only, the rest runs in fp16). `mixed-*` follow the autocast lists
+/// of PyTorch: products in 16 bit with cast nodes for fp32 parameters, softmax, norms and losses in fp32, others by
+/// widest input.
 void assign_precision(OpGraph& graph, Precision precision);
 
 struct BackwardOptions {
-  /// Add every parameter's gradient to a gradient kept from earlier micro-steps. Otherwise backward's tensor becomes the
-  /// gradient itself, which costs no kernel.
+  /// Add every parameter's gradient to a gradient kept from earlier micro-steps. Otherwise backward's tensor becomes
+  /// the gradient itself, which costs no kernel.
   bool accumulate_gradients = false;
 };
 /// Appends the reverse-mode gradient of `graph.loss` (or of the sum of its outputs when there is no loss): one or more
-/// nodes per differentiable forward node, in reverse program order, phase backward, ids "FORWARD.backward.ROLE". A graph without
-/// trainable parameters is differentiated with respect to its floating inputs. The gradient of parameter P is a tensor "P.grad"
-/// of role parameter_gradient. Dense layers give flattened matmul nodes with attribute linear = 1.
-/// Gradients meeting at a tensor used twice are added by explicit `add` nodes. Operations without a rule throw UnsupportedError.
+/// nodes per differentiable forward node, in reverse program order, phase backward, ids "FORWARD.backward.ROLE". A
+/// graph without trainable parameters is differentiated with respect to its floating inputs. The gradient of parameter
+/// P is a tensor "P.grad" of role parameter_gradient. Dense layers give flattened matmul nodes with attribute linear
+/// = 1. Gradients meeting at a tensor used twice are added by explicit `add` nodes. Operations without a rule throw
+/// UnsupportedError.
 void append_backward(OpGraph& graph, const BackwardOptions& options = {});
 
 enum class Optimizer : std::uint8_t { sgd, momentum, adam, adamw, lamb };
 std::string_view to_string(Optimizer optimizer);
 std::optional<Optimizer> parse_optimizer(std::string_view name);
-/// Bytes of optimizer state per parameter element beyond weights and gradients: 0, 4, 8, 8, 8 beside fp32 parameters; state has the
-/// parameters' own type (2 bytes in fp16 and bf16). Under mixed precision the parameters themselves are the fp32 masters, so Adam's
-/// model states are 4 (weights) + 4 (gradients) + 8 = 16 bytes; the 16-bit copies are activations of the step.
+/// Bytes of optimizer state per parameter element beyond weights and gradients: 0, 4, 8, 8, 8 beside fp32 parameters;
+/// state has the parameters' own type (2 bytes in fp16 and bf16). Under mixed precision the parameters themselves are
+/// the fp32 masters, so Adam's model states are 4 (weights) + 4 (gradients) + 8 = 16 bytes; the 16-bit copies are
+/// activations of the step.
 double optimizer_state_bytes(Optimizer optimizer, Precision precision);
-/// Appends the optimizer phase: multi-tensor updates as the framework's fused kernels do them, one `optimizer_step` node per launch.
-/// Attributes: optimizer, elements, tensors, read_bytes, written_bytes, state_bytes. mixed-fp16 unscales the gradients first
+/// Appends the optimizer phase: multi-tensor updates as the framework's fused kernels do them, one `optimizer_step`
+/// node per launch. Attributes: optimizer, elements, tensors, read_bytes, written_bytes, state_bytes. mixed-fp16
+/// unscales the gradients first
 /// (`grad_scale`). Nothing is appended to a graph without parameter gradients, so append_backward() comes before.
 void append_optimizer(OpGraph& graph, Optimizer optimizer, Precision precision);
 
-/// Fuses connected pointwise operations (casts and dropout too) of one output shape and phase into `fused_pointwise` nodes, as graph
-/// compilers do. Tensors inside a fused node lose their producer; forward_of follows. Returns how many nodes disappeared.
+/// Fuses connected pointwise operations (casts and dropout too) of one output shape and phase into `fused_pointwise`
+/// nodes, as graph compilers do. Tensors inside a fused node lose their producer; forward_of follows. Returns how many
+/// nodes disappeared.
 std::int64_t fuse_pointwise(OpGraph& graph);
 
 /// Device memory of a step, in bytes, each part rounded as an allocator would (512 B blocks).
@@ -55,7 +60,8 @@ struct MemoryPlan {
   std::int64_t weights = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer_state = 0;
-  std::int64_t activations = 0;  ///< Peak of live activations by first and last use in program order, views sharing storage.
+  std::int64_t activations =
+      0;  ///< Peak of live activations by first and last use in program order, views sharing storage.
   std::int64_t kv_cache = 0;
   std::int64_t total() const { return weights + gradients + optimizer_state + activations + kv_cache; }
 };

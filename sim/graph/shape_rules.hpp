@@ -21,7 +21,8 @@ struct TensorType {
 struct ShapeError : std::runtime_error {
   explicit ShapeError(const std::string& problem, std::string where = {})
       : std::runtime_error(problem), place(std::move(where)) {}
-  std::string place;  ///< Below the node, as a JSON pointer without its first slash: "inputs/1", "attributes/axis"; may be empty.
+  std::string place;  ///< Below the node, as a JSON pointer without its first slash: "inputs/1", "attributes/axis"; may
+                      ///< be empty.
 };
 
 /// Types of the outputs of `op` for these inputs and attributes. Throws ShapeError.

@@ -13,19 +13,22 @@ namespace voltaic::kernel {
 /// What can limit a kernel. Each leg is the time the kernel would need if only that resource were finite.
 enum class Bound : std::uint8_t { tensor, fma, dram, l2, shared, issue, latency };
 inline constexpr std::size_t kBounds = 7;
-inline constexpr std::array<std::string_view, kBounds> kBoundNames{"tensor", "fma", "dram", "l2", "shared", "issue", "latency"};
-constexpr std::string_view to_string(Bound b) { return kBoundNames[static_cast<std::size_t>(b)]; }
+inline constexpr std::array<std::string_view, kBounds> kBoundNames{"tensor", "fma",   "dram",   "l2",
+                                                                   "shared", "issue", "latency"};
+constexpr std::string_view to_string(Bound b) {
+  return kBoundNames[static_cast<std::size_t>(b)];
+}
 
 struct KernelCost {
-  Seconds time;                        ///< Execution on the GPU, first CTA to last; no host time.
-  Seconds roofline;                    ///< Lower bound: max(operations / peak, compulsory DRAM bytes / peak bandwidth).
-  std::array<Seconds, kBounds> legs{}; ///< Indexed by Bound; none exceeds `time`.
-  Hertz clock;                         ///< SM clock assumed while it runs.
-  double waves = 0;                    ///< CTAs over resident CTAs of the whole GPU.
+  Seconds time;      ///< Execution on the GPU, first CTA to last; no host time.
+  Seconds roofline;  ///< Lower bound: max(operations / peak, compulsory DRAM bytes / peak bandwidth).
+  std::array<Seconds, kBounds> legs{};  ///< Indexed by Bound; none exceeds `time`.
+  Hertz clock;                          ///< SM clock assumed while it runs.
+  double waves = 0;                     ///< CTAs over resident CTAs of the whole GPU.
   int ctas_per_sm = 0;
-  double occupancy = 0;                ///< Resident warps over the SM's limit.
-  Bytes dram_traffic;                  ///< After L2.
-  Bytes l2_traffic;                    ///< After L1.
+  double occupancy = 0;  ///< Resident warps over the SM's limit.
+  Bytes dram_traffic;    ///< After L2.
+  Bytes l2_traffic;      ///< After L1.
   Bytes shared_traffic;
 
   Seconds leg(Bound b) const { return legs[static_cast<std::size_t>(b)]; }
@@ -41,7 +44,8 @@ struct KernelCost {
   Cycles cycles() const { return time * clock; }
 };
 
-/// An engine: prices one launch on the GPU it was made for. Implementations are immutable and safe to share between threads.
+/// An engine: prices one launch on the GPU it was made for. Implementations are immutable and safe to share between
+/// threads.
 class CostModel {
  public:
   virtual ~CostModel() = default;

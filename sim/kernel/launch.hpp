@@ -23,9 +23,9 @@ struct CtaResources {
 
 /// Work of a launch, from its arguments alone. Bytes are compulsory: each operand once.
 struct Work {
-  double mac = 0;            ///< Multiply-adds that the operation needs (not those of padding).
-  double other_flop = 0;     ///< Operations outside products.
-  double special = 0;        ///< Special-function calls (exp, tanh, rsqrt).
+  double mac = 0;         ///< Multiply-adds that the operation needs (not those of padding).
+  double other_flop = 0;  ///< Operations outside products.
+  double special = 0;     ///< Special-function calls (exp, tanh, rsqrt).
   Bytes read;
   Bytes written;
   Bytes traffic() const { return read + written; }
@@ -36,17 +36,17 @@ struct Work {
 struct GemmProblem {
   std::int64_t batch = 1, m = 1, n = 1, k = 1;
   bool transpose_a = false;
-  bool transpose_b = false;       ///< B stored [n,k]: a linear layer with weights [out,in].
-  bool linear = true;             ///< One 2-d product of a dense layer; false: (strided) batched product.
+  bool transpose_b = false;  ///< B stored [n,k]: a linear layer with weights [out,in].
+  bool linear = true;        ///< One 2-d product of a dense layer; false: (strided) batched product.
   bool bias = false;
-  DataType math = DataType::fp32; ///< Type multiplied: fp64, fp32 (SIMT), tf32, fp16, bf16, int8, ...
+  DataType math = DataType::fp32;                ///< Type multiplied: fp64, fp32 (SIMT), tf32, fp16, bf16, int8, ...
   double a_bytes = 4, b_bytes = 4, c_bytes = 4;  ///< Per element.
   friend bool operator==(const GemmProblem&, const GemmProblem&) = default;
 };
 
 /// A matrix kernel: which tile, how the k loop is split.
 struct GemmTile {
-  std::string name;         ///< Calibration key: "64x128", "32x32s".
+  std::string name;  ///< Calibration key: "64x128", "32x32s".
   int tile_m = 128, tile_n = 128, tile_k = 8;
   int warps = 8, stages = 2;
   int ctas_per_sm = 2;
@@ -71,7 +71,14 @@ struct ConvProblem {
   bool channels_last = false;
   friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
 };
-enum class ConvAlgorithm : std::uint8_t { implicit_gemm, implicit_precomp_gemm, winograd_fused, winograd_nonfused, fft, direct_depthwise };
+enum class ConvAlgorithm : std::uint8_t {
+  implicit_gemm,
+  implicit_precomp_gemm,
+  winograd_fused,
+  winograd_nonfused,
+  fft,
+  direct_depthwise
+};
 std::string_view to_string(ConvAlgorithm algorithm);
 struct ConvKernel {
   ConvProblem problem;
@@ -81,17 +88,17 @@ struct ConvKernel {
 
 /// Which bandwidth, floor and latency law a memory-bound kernel follows: the key of its calibration.
 enum class VectorKind : std::uint8_t {
-  elementwise,      ///< Contiguous pointwise, vectorised.
+  elementwise,            ///< Contiguous pointwise, vectorised.
   elementwise_broadcast,  ///< Pointwise with a broadcast or strided operand.
-  softmax_warp,     ///< Rows of up to 1024 columns held in registers.
-  softmax_block,    ///< Longer rows, read three times.
-  layer_norm,       ///< One CTA per row, input read twice.
+  softmax_warp,           ///< Rows of up to 1024 columns held in registers.
+  softmax_block,          ///< Longer rows, read three times.
+  layer_norm,             ///< One CTA per row, input read twice.
   norm_backward,
   norm_param_grad,
   batch_norm,
   reduction,
-  copy,             ///< Contiguous.
-  copy_strided,     ///< Transposing or gathering copies.
+  copy,          ///< Contiguous.
+  copy_strided,  ///< Transposing or gathering copies.
   embedding,
   scatter,
   dropout,
@@ -106,9 +113,9 @@ struct VectorKernel {
   std::int64_t rows = 1;
   std::int64_t cols = 1;
   int tensor_inputs = 1;
-  double reread_bytes = 0;        ///< Bytes read again beyond the compulsory ones; L1 and L2 may serve them.
-  double reuse_bytes = 0;         ///< Bytes that pass on the whole GPU between two reads; 0: rows open at once decide.
-  std::string_view function;      ///< Pointwise function ("pow", "gelu"); chooses compute cost per element.
+  double reread_bytes = 0;    ///< Bytes read again beyond the compulsory ones; L1 and L2 may serve them.
+  double reuse_bytes = 0;     ///< Bytes that pass on the whole GPU between two reads; 0: rows open at once decide.
+  std::string_view function;  ///< Pointwise function ("pow", "gelu"); chooses compute cost per element.
   std::vector<std::string_view> fused;  ///< Functions of a fused chain (static names); empty for a single one.
   double element_bytes = 4;
   bool backward = false;
@@ -120,10 +127,10 @@ struct AttentionKernel {
   bool causal = false;
   bool decode = false;
   bool backward = false;
-  std::int64_t window = 0;        ///< 0: none.
+  std::int64_t window = 0;  ///< 0: none.
   DataType math = DataType::fp16;
   double element_bytes = 2;
-  std::int64_t splits = 1;        ///< KV splits, merged by a second kernel.
+  std::int64_t splits = 1;  ///< KV splits, merged by a second kernel.
 };
 
 /// Copies between host and device.
@@ -136,12 +143,12 @@ struct TransferKernel {
 using KernelDetail = std::variant<GemmKernel, ConvKernel, VectorKernel, AttentionKernel, TransferKernel>;
 
 struct Launch {
-  std::string name;               ///< As the library names it: "ampere_sgemm_128x64_tn".
-  std::string_view library;       ///< "cuBLAS", "cuDNN", "ATen", "flash-attn", "apex", "driver".
-  std::string_view family;        ///< Calibration and interval family: "gemm_simt", "gemm_tensor", "elementwise", ...
+  std::string name;          ///< As the library names it: "ampere_sgemm_128x64_tn".
+  std::string_view library;  ///< "cuBLAS", "cuDNN", "ATen", "flash-attn", "apex", "driver".
+  std::string_view family;   ///< Calibration and interval family: "gemm_simt", "gemm_tensor", "elementwise", ...
   std::int64_t grid[3] = {1, 1, 1};
   CtaResources cta;
-  DataType math = DataType::fp32; ///< Type in which `work.mac` multiplies.
+  DataType math = DataType::fp32;  ///< Type in which `work.mac` multiplies.
   bool tensor_cores = false;
   Work work;
   KernelDetail detail;

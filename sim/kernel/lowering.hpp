@@ -26,7 +26,18 @@ class LibraryChoice {
 };
 
 /// Host work by kind of operation; calibration gives seconds for each (calibration path host.dispatch_s.NAME).
-enum class HostClass : std::uint8_t { view, pointwise, pointwise_scalar, activation, softmax, norm, linear, matmul, conv, other };
+enum class HostClass : std::uint8_t {
+  view,
+  pointwise,
+  pointwise_scalar,
+  activation,
+  softmax,
+  norm,
+  linear,
+  matmul,
+  conv,
+  other
+};
 inline constexpr std::size_t kHostClasses = 10;
 std::string_view to_string(HostClass c);
 
@@ -34,9 +45,9 @@ std::string_view to_string(HostClass c);
 struct Lowered {
   std::vector<Launch> launches;
   HostClass host = HostClass::other;
-  double host_calls = 1;            ///< Framework calls of this class (0: the node vanished into another).
-  std::string unmodelled_reason;    ///< Not empty: the operation is named in `unmodelled[]` and has no time.
-  Bytes unmodelled_bytes;           ///< Bytes the unmodelled operation would at least move.
+  double host_calls = 1;          ///< Framework calls of this class (0: the node vanished into another).
+  std::string unmodelled_reason;  ///< Not empty: the operation is named in `unmodelled[]` and has no time.
+  Bytes unmodelled_bytes;         ///< Bytes the unmodelled operation would at least move.
 };
 
 struct Target {
@@ -64,7 +75,8 @@ Lowered lower_optimizer(const graph::OpGraph& graph, const graph::Node& node, co
 
 /// The launches of one matrix product with its chosen tile (the product, and a reduction kernel when k is split).
 std::vector<Launch> gemm_launches(const GemmProblem& problem, const GemmTile& tile, const arch::GpuSpec& gpu);
-/// The launch of one convolution with its chosen algorithm. Non-fused Winograd and FFT count their transforms in one launch record.
+/// The launch of one convolution with its chosen algorithm. Non-fused Winograd and FFT count their transforms in one
+/// launch record.
 std::vector<Launch> conv_launches(const ConvKernel& kernel, const arch::GpuSpec& gpu);
 
 }  // namespace voltaic::kernel

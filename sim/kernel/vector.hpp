@@ -13,8 +13,8 @@
 
 namespace voltaic::kernel::vector {
 
-/// Views above a tensor that are looked at; longer chains (no framework makes them) are cut here, so that a graph of views
-/// alone stays linear.
+/// Views above a tensor that are looked at; longer chains (no framework makes them) are cut here, so that a graph of
+/// views alone stays linear.
 inline constexpr int kMaxViews = 64;
 
 /// Bytes of a tensor as stored: an expanded view holds no more than its source.

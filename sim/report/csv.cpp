@@ -105,7 +105,7 @@ std::string sweep_csv(std::span<const SweepPoint> points) {
     const bool ok = p.error.empty();
     ok ? csv.cell(p.time.value) : csv.cell(std::string_view{});
     ok ? csv.cell(p.samples_per_s) : csv.cell(std::string_view{});
-    ok && p.tokens_per_s ? csv.cell(*p.tokens_per_s) : csv.cell(std::string_view{});
+    ok&& p.tokens_per_s ? csv.cell(*p.tokens_per_s) : csv.cell(std::string_view{});
     ok ? csv.cell(p.memory_bytes) : csv.cell(std::string_view{});
     csv.cell(std::string_view(!ok ? "" : p.fits ? "true" : "false"));
     csv.cell(p.energy_j);

@@ -61,8 +61,10 @@ void write_memory(JsonWriter& w, const Prediction& p) {
 
 /// Figures that may be unknown: null, with the reason in `null_reasons` under the same name.
 void write_optionals(JsonWriter& w, const Prediction& p) {
-  const std::pair<const char*, const Optional*> figures[] = {
-      {"energy_j", &p.energy_j}, {"average_power_w", &p.average_power_w}, {"cost_usd", &p.cost_usd}, {"co2_g", &p.co2_g}};
+  const std::pair<const char*, const Optional*> figures[] = {{"energy_j", &p.energy_j},
+                                                             {"average_power_w", &p.average_power_w},
+                                                             {"cost_usd", &p.cost_usd},
+                                                             {"co2_g", &p.co2_g}};
   for (const auto& [name, figure] : figures) w.member(name, figure->value);
   w.key("null_reasons");
   w.begin_object();

@@ -26,11 +26,12 @@ struct InputFile {
 
 /// What stands around every answer.
 struct Envelope {
-  std::string command;        ///< "predict"; names the schema: predict "voltaic.prediction/1.0", others "voltaic.COMMAND/1.0".
+  std::string
+      command;  ///< "predict"; names the schema: predict "voltaic.prediction/1.0", others "voltaic.COMMAND/1.0".
   std::string tool_version;
-  std::string calibration_id; ///< "ampere 2026-11-30": name, blank, date. Empty: null.
+  std::string calibration_id;  ///< "ampere 2026-11-30": name, blank, date. Empty: null.
   std::vector<InputFile> inputs;
-  Settings request;           ///< Values that read as numbers or booleans become such.
+  Settings request;  ///< Values that read as numbers or booleans become such.
   std::vector<std::string> assumptions;
   std::vector<std::string> warnings;
 };

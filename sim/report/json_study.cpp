@@ -47,7 +47,8 @@ void write_point(JsonWriter& w, const SweepPoint& p) {
   w.key("set");
   write_settings(w, p.set);
   if (!p.error.empty()) {
-    for (const char* name : {"time_s", "throughput", "memory_bytes", "fits", "energy_j", "cost_usd"}) w.member_null(name);
+    for (const char* name : {"time_s", "throughput", "memory_bytes", "fits", "energy_j", "cost_usd"})
+      w.member_null(name);
     w.member("error", p.error);
   } else {
     w.member("time_s", p.time.value);

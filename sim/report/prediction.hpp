@@ -26,13 +26,13 @@ struct KernelRow {
 
 /// One distinct lowered node (repeats share it) and the instances that use it.
 struct NodeRow {
-  std::uint32_t node = 0;           ///< Index in the graph.
-  std::uint32_t distinct = 0;       ///< Index into Prediction::distinct.
+  std::uint32_t node = 0;      ///< Index in the graph.
+  std::uint32_t distinct = 0;  ///< Index into Prediction::distinct.
 };
 struct DistinctNode {
   std::vector<KernelRow> kernels;
-  Seconds gpu_time;                 ///< Sum of its kernels.
-  Seconds host_time;                ///< Dispatch, per instance.
+  Seconds gpu_time;   ///< Sum of its kernels.
+  Seconds host_time;  ///< Dispatch, per instance.
   std::string unmodelled_reason;
   double unmodelled_bytes = 0;
 };
@@ -40,24 +40,24 @@ struct DistinctNode {
 /// A layer of the report: the nodes of one layer name and phase, in program order.
 struct LayerRow {
   std::string id;
-  std::string op;                   ///< The operation, or "block" when several.
+  std::string op;  ///< The operation, or "block" when several.
   graph::Phase phase = graph::Phase::forward;
   std::vector<std::uint32_t> nodes;
-  Seconds time;                     ///< Kernel time of its nodes.
-  double flop = 0;                  ///< Of matrix products: 2 * mac.
+  Seconds time;     ///< Kernel time of its nodes.
+  double flop = 0;  ///< Of matrix products: 2 * mac.
   double mac = 0;
-  double other_flop = 0;            ///< Outside products.
+  double other_flop = 0;  ///< Outside products.
 };
 
 struct Interval {
   Seconds low, high;
   double confidence = 0.9;
-  std::string evidence;             ///< "measured", "interpolated" or "extrapolated"
+  std::string evidence;  ///< "measured", "interpolated" or "extrapolated"
 };
 
 struct Optional {
   std::optional<double> value;
-  std::string reason;               ///< Why it is not known.
+  std::string reason;  ///< Why it is not known.
 };
 
 struct Unmodelled {
@@ -68,9 +68,9 @@ struct Unmodelled {
 };
 
 struct Sensitivity {
-  std::string path;                 ///< "gpu.dram.peak_bandwidth"
-  std::string change;               ///< "*1.1"
-  double time_ratio = 1;            ///< New time over old.
+  std::string path;       ///< "gpu.dram.peak_bandwidth"
+  std::string change;     ///< "*1.1"
+  double time_ratio = 1;  ///< New time over old.
 };
 
 struct Prediction {
@@ -89,8 +89,8 @@ struct Prediction {
   double samples_per_s = 0;
   std::optional<double> tokens_per_s;
   double global_batch = 0;
-  double flop = 0, mac = 0;                 ///< flop = 2 * mac: products alone, as utilisation is counted.
-  double other_flop = 0;                    ///< Outside products.
+  double flop = 0, mac = 0;  ///< flop = 2 * mac: products alone, as utilisation is counted.
+  double other_flop = 0;     ///< Outside products.
   double model_flop_utilization = 0;
   FlopsPerSecond peak;
   std::string peak_name;
@@ -104,7 +104,7 @@ struct Prediction {
   std::vector<NodeRow> nodes;
   std::vector<DistinctNode> distinct;
   std::vector<Unmodelled> unmodelled;
-  std::vector<Sensitivity> sensitivities;   ///< explain only
+  std::vector<Sensitivity> sensitivities;  ///< explain only
   graph::OpGraph graph;
   runtime::Timeline timeline;
 };

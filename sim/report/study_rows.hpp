@@ -14,23 +14,23 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 
 /// One side of a comparison.
 struct CompareRow {
-  std::string label;      ///< What differs: "a100-sxm4-80gb", "fp16".
-  Settings request;       ///< Every option as resolved.
+  std::string label;  ///< What differs: "a100-sxm4-80gb", "fp16".
+  Settings request;   ///< Every option as resolved.
   Seconds time;
   Interval interval;
   double samples_per_s = 0;
-  double speedup = 1;     ///< First row's time over this one's.
+  double speedup = 1;  ///< First row's time over this one's.
   std::int64_t memory_bytes = 0;
   bool fits = true;
-  std::string reason;     ///< Why not more: one sentence.
+  std::string reason;  ///< Why not more: one sentence.
 };
 
 /// Layers of one kind (matrix products, softmax, ...) on every side.
 struct LayerClass {
   std::string name;
-  std::vector<Seconds> time;        ///< One per row.
-  std::vector<std::string> bound;   ///< What holds it on each side: "fma", "dram".
-  std::vector<double> speedup;      ///< First over each.
+  std::vector<Seconds> time;       ///< One per row.
+  std::vector<std::string> bound;  ///< What holds it on each side: "fma", "dram".
+  std::vector<double> speedup;     ///< First over each.
   std::string reason;
 };
 
@@ -40,8 +40,8 @@ struct Comparison {
 };
 
 struct SweepPoint {
-  Settings set;           ///< The swept options of this point, in the order given.
-  std::string error;      ///< Not empty: this point has no answer (does not exist on the GPU, ...).
+  Settings set;       ///< The swept options of this point, in the order given.
+  std::string error;  ///< Not empty: this point has no answer (does not exist on the GPU, ...).
   Seconds time;
   double samples_per_s = 0;
   std::optional<double> tokens_per_s;
@@ -55,7 +55,7 @@ struct SweepPoint {
 struct WorkloadLayer {
   std::string id;
   std::string op;
-  std::string output_shape;   ///< "[8, 512, 1024]"
+  std::string output_shape;  ///< "[8, 512, 1024]"
   std::int64_t parameters = 0;
   double mac = 0;
   double flop = 0;

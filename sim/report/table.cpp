@@ -78,7 +78,8 @@ std::string rate_part(const Prediction& p, const PageStyle& style) {
 std::string memory_part(const Prediction& p, const PageStyle& style) {
   const auto gib = [](std::int64_t bytes) { return format_gib(static_cast<double>(bytes)); };
   std::string out = bold("Memory", style) + '\n';
-  out += fmt::format("  {} of {}: {}\n", gib(p.memory_total()), gib(p.capacity_bytes), p.fits() ? "fits" : "does not fit");
+  out +=
+      fmt::format("  {} of {}: {}\n", gib(p.memory_total()), gib(p.capacity_bytes), p.fits() ? "fits" : "does not fit");
   const std::pair<const char*, std::int64_t> parts[] = {
       {"weights", p.memory.weights},         {"gradients", p.memory.gradients}, {"optimizer", p.memory.optimizer_state},
       {"activations", p.memory.activations}, {"KV cache", p.memory.kv_cache},   {"workspace", p.workspace_bytes},
@@ -107,8 +108,8 @@ std::string layer_part(const Prediction& p, const PageStyle& style, std::size_t 
     if (n == limit || g.time_s <= 0) break;
     ++n;
     shown += g.time_s;
-    table.row({g.name, g.op, std::string(graph::to_string(g.phase)), std::to_string(g.layers), std::to_string(g.kernels),
-               format_time(Seconds{g.time_s}), format_percent(g.time_s / kernels),
+    table.row({g.name, g.op, std::string(graph::to_string(g.phase)), std::to_string(g.layers),
+               std::to_string(g.kernels), format_time(Seconds{g.time_s}), format_percent(g.time_s / kernels),
                std::string(kernel::to_string(g.bound())), g.mac > 0 ? format_si(g.mac, "") : "-"});
   }
   if (table.empty()) return {};
@@ -137,17 +138,21 @@ std::string kernel_part(const Prediction& p, const PageStyle& style) {
     shown += g.time_s;
     const kernel::KernelCost& c = g.row->cost;
     using kernel::Bound;
-    const auto percent = [&](Seconds leg) { return c.time.value > 0 ? fmt::format("{:.0f}%", 100 * (leg / c.time)) : "-"; };
+    const auto percent = [&](Seconds leg) {
+      return c.time.value > 0 ? fmt::format("{:.0f}%", 100 * (leg / c.time)) : "-";
+    };
     const Seconds math = std::max(c.leg(Bound::tensor), c.leg(Bound::fma));
     table.row({g.op, g.row->launch.name, std::to_string(g.count), format_time(c.time),
-               format_percent(kernels > 0 ? g.time_s / kernels : 0), std::string(kernel::to_string(c.bound())), percent(math),
-               percent(c.leg(Bound::dram)), percent(c.leg(Bound::l2)), percent(c.roofline),
+               format_percent(kernels > 0 ? g.time_s / kernels : 0), std::string(kernel::to_string(c.bound())),
+               percent(math), percent(c.leg(Bound::dram)), percent(c.leg(Bound::l2)), percent(c.roofline),
                fmt::format("{:.2f}", c.waves)});
   }
   if (table.empty()) return {};
-  std::string out = bold("Kernels", style) + " (legs and roofline as shares of each kernel's time)\n" + table.render(style);
+  std::string out =
+      bold("Kernels", style) + " (legs and roofline as shares of each kernel's time)\n" + table.render(style);
   if (n < groups.size()) {
-    out += fmt::format("and {} more, {}\n", groups.size() - n, format_percent(kernels > 0 ? (kernels - shown) / kernels : 0));
+    out += fmt::format("and {} more, {}\n", groups.size() - n,
+                       format_percent(kernels > 0 ? (kernels - shown) / kernels : 0));
   }
   return out;
 }

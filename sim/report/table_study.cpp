@@ -18,7 +18,9 @@ std::string bounds_text(const LayerClass& c) {
   return out;
 }
 
-std::string gib(std::int64_t bytes) { return format_gib(static_cast<double>(bytes)); }
+std::string gib(std::int64_t bytes) {
+  return format_gib(static_cast<double>(bytes));
+}
 
 }  // namespace
 
@@ -27,7 +29,8 @@ std::string compare_page(const Comparison& comparison, const PageStyle& style) {
   rows.column("", Align::left, true);
   for (const char* name : {"time", "90 % interval", "speed-up", "samples/s", "memory"}) rows.column(name);
   for (const auto& r : comparison.rows) {
-    rows.row({r.label, format_time(r.time), fmt::format("{} - {}", format_time(r.interval.low), format_time(r.interval.high)),
+    rows.row({r.label, format_time(r.time),
+              fmt::format("{} - {}", format_time(r.interval.low), format_time(r.interval.high)),
               format_ratio(r.speedup), format_si(r.samples_per_s, ""),
               r.fits ? gib(r.memory_bytes) : gib(r.memory_bytes) + " (too much)"});
   }
@@ -43,7 +46,8 @@ std::string compare_page(const Comparison& comparison, const PageStyle& style) {
   classes.column("bound", Align::left);
   for (const auto& c : comparison.layer_classes) {
     std::vector<std::string> cells{c.name};
-    for (std::size_t i = 0; i < comparison.rows.size(); ++i) cells.push_back(i < c.time.size() ? format_time(c.time[i]) : "-");
+    for (std::size_t i = 0; i < comparison.rows.size(); ++i)
+      cells.push_back(i < c.time.size() ? format_time(c.time[i]) : "-");
     cells.push_back(c.speedup.empty() ? "-" : format_ratio(c.speedup.back()));
     cells.push_back(bounds_text(c));
     classes.row(std::move(cells));
@@ -60,7 +64,8 @@ std::string sweep_page(std::span<const SweepPoint> points, const PageStyle& styl
   if (!points.empty()) {
     for (const auto& [name, value] : points.front().set) table.column(name);
   }
-  const bool tokens = std::any_of(points.begin(), points.end(), [](const auto& p) { return p.tokens_per_s.has_value(); });
+  const bool tokens =
+      std::any_of(points.begin(), points.end(), [](const auto& p) { return p.tokens_per_s.has_value(); });
   table.column("time");
   table.column("samples/s");
   if (tokens) table.column("tokens/s");
@@ -81,12 +86,14 @@ std::string sweep_page(std::span<const SweepPoint> points, const PageStyle& styl
 }
 
 std::string workload_page(const WorkloadView& w, const PageStyle& style) {
-  std::string out = fmt::format("{} ({}): {} parameters", w.name, w.kind, format_count(static_cast<double>(w.parameters)));
+  std::string out =
+      fmt::format("{} ({}): {} parameters", w.name, w.kind, format_count(static_cast<double>(w.parameters)));
   if (w.parameters_active_per_token != w.parameters) {
     out += fmt::format(", {} active per token", format_count(static_cast<double>(w.parameters_active_per_token)));
   }
   out += fmt::format("\n{} = 2 x {} forward", format_si(w.flop, "FLOP"), format_si(w.mac, "MAC"));
-  if (w.kv_cache_bytes_per_token > 0) out += fmt::format(", KV cache {} per token", format_gib(w.kv_cache_bytes_per_token));
+  if (w.kv_cache_bytes_per_token > 0)
+    out += fmt::format(", KV cache {} per token", format_gib(w.kv_cache_bytes_per_token));
   out += '\n';
   TextTable table;
   table.column("layer", Align::left, true);

@@ -9,7 +9,9 @@ namespace {
 constexpr std::size_t kGap = 2;        // blanks between columns
 constexpr std::size_t kNarrowest = 8;  // a flexible column is not cut further
 
-bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+bool continues(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+}
 
 /// The first or last `cells` code points of `text`.
 std::string head(const std::string& text, std::size_t cells) {
@@ -52,7 +54,10 @@ std::string shorten(const std::string& text, std::size_t width) {
 }
 
 std::string wrap(const std::string& text, int width, const std::string& indent) {
-  const std::size_t room = width <= 0 ? text.size() : std::max<std::size_t>(20, static_cast<std::size_t>(width) - std::min(indent.size(), static_cast<std::size_t>(width)));
+  const std::size_t room =
+      width <= 0 ? text.size()
+                 : std::max<std::size_t>(
+                       20, static_cast<std::size_t>(width) - std::min(indent.size(), static_cast<std::size_t>(width)));
   std::string out, line;
   const auto flush = [&] {
     if (!line.empty()) out += indent + line + '\n';
@@ -79,7 +84,9 @@ void TextTable::row(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void TextTable::rule() { rows_.emplace_back(); }
+void TextTable::rule() {
+  rows_.emplace_back();
+}
 
 std::string TextTable::render(const PageStyle& style) const {
   std::vector<std::size_t> width(columns_.size());

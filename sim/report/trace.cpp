@@ -46,7 +46,8 @@ class Tracer {
   }
 
   void name(int pid, int tid, const char* what, const std::string& value) {
-    event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":{}}}}})", pid, tid, what, quoted(value)));
+    event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":{}}}}})", pid, tid, what,
+                      quoted(value)));
   }
 
   void name_tracks() {
@@ -82,12 +83,14 @@ class Tracer {
 
   const Prediction& p_;
   std::ostream& out_;
-  std::vector<std::uint32_t> row_of_;   ///< Index into p_.nodes by node.
+  std::vector<std::uint32_t> row_of_;  ///< Index into p_.nodes by node.
   bool first_ = true;
 };
 
 }  // namespace
 
-void write_trace(const Prediction& prediction, std::ostream& out) { Tracer(prediction, out).write(); }
+void write_trace(const Prediction& prediction, std::ostream& out) {
+  Tracer(prediction, out).write();
+}
 
 }  // namespace voltaic::report

@@ -61,7 +61,9 @@ std::string format_si(double value, const char* unit) {
                      s.prefix, unit);
 }
 
-std::string format_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string format_percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
 
 std::string format_count(double n) {
   if (std::fabs(n) >= 1e6) {
@@ -73,6 +75,8 @@ std::string format_count(double n) {
   return n < 0 ? "-" + digits : digits;
 }
 
-std::string format_ratio(double r) { return fmt::format("{:.2f}x", r); }
+std::string format_ratio(double r) {
+  return fmt::format("{:.2f}x", r);
+}
 
 }  // namespace voltaic::report

@@ -26,7 +26,7 @@ WorkloadView view_workload(const graph::OpGraph& graph) {
     for (const graph::TensorId id : node.inputs) {
       const graph::Tensor& t = graph.tensor(id);
       if (t.role != graph::TensorRole::parameter || counted[id]) continue;
-      counted[id] = true;   // a parameter that two layers share belongs to the first
+      counted[id] = true;  // a parameter that two layers share belongs to the first
       layer.parameters += t.elements();
     }
     const graph::OpCount work = graph::count(graph, node);

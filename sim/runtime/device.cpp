@@ -21,9 +21,9 @@ SimTime later(SimTime a, SimTime b) {
 
 /// A kernel in its stream's queue.
 struct Queued {
-  std::uint32_t call = 0;    ///< Index into the program.
+  std::uint32_t call = 0;  ///< Index into the program.
   std::uint32_t kernel = 0;
-  SimTime ready;             ///< Dispatched and launched.
+  SimTime ready;  ///< Dispatched and launched.
   SimTime duration;
 };
 
@@ -38,7 +38,7 @@ struct Stream {
 
 struct Event {
   enum class Kind : std::uint8_t { host_call, kernel_end } kind = Kind::host_call;
-  std::uint32_t index = 0;   ///< Call or stream.
+  std::uint32_t index = 0;  ///< Call or stream.
 };
 
 class Player {
@@ -143,7 +143,8 @@ class Player {
     out_.total = std::max(out_.total, at);
   }
 
-  /// Kernel spans into time order; then the idle stretches between them, each split at the moment the next kernel was ready.
+  /// Kernel spans into time order; then the idle stretches between them, each split at the moment the next kernel was
+  /// ready.
   void account() {
     if (streams_.size() > 1) sort_spans();
     SimTime busy_until;
@@ -165,9 +166,8 @@ class Player {
   void sort_spans() {
     std::vector<std::uint32_t> order(out_.kernels.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return out_.kernels[a].start < out_.kernels[b].start;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return out_.kernels[a].start < out_.kernels[b].start; });
     std::vector<KernelSpan> spans;
     std::vector<SimTime> ready;
     spans.reserve(order.size());
@@ -186,12 +186,14 @@ class Player {
   bool recorded_;
   engine::EventQueue<Event> events_;
   std::vector<Stream> streams_;
-  std::vector<SimTime> ready_;   ///< Of out_.kernels, same index.
+  std::vector<SimTime> ready_;  ///< Of out_.kernels, same index.
   Timeline out_;
 };
 
 }  // namespace
 
-Timeline play(std::span<const Dispatch> program, const LaunchModel& launch) { return Player(program, launch).play(); }
+Timeline play(std::span<const Dispatch> program, const LaunchModel& launch) {
+  return Player(program, launch).play();
+}
 
 }  // namespace voltaic::runtime

@@ -92,8 +92,9 @@ std::pair<double, std::string> resource(kernel::Bound bound, const arch::GpuSpec
   return {0, ""};
 }
 
-std::string class_reason(const std::string& name, const ClassTime& base, const ClassTime& other, const Request& base_request,
-                         const Request& other_request, const arch::GpuSpec& base_gpu, const arch::GpuSpec& other_gpu) {
+std::string class_reason(const std::string& name, const ClassTime& base, const ClassTime& other,
+                         const Request& base_request, const Request& other_request, const arch::GpuSpec& base_gpu,
+                         const arch::GpuSpec& other_gpu) {
   if (name == "host and gaps") return "launch and host time do not depend on the GPU's arithmetic";
   const double speedup = other.total_s > 0 ? base.total_s / other.total_s : 1;
   const auto [have, what] = resource(other.bound(), other_gpu, other_request.resolved_precision());
@@ -129,7 +130,8 @@ std::string row_reason(const std::map<std::string, ClassTime>& classes, double t
   if (largest == nullptr || total_s <= 0) return "no work";
   const double share = largest->total_s / total_s;
   if (*name == "host and gaps") return fmt::format("{:.0f} % of the time is launch and host", 100 * share);
-  return fmt::format("{:.0f} % of the time is {}, bound by {}", 100 * share, *name, kernel::to_string(largest->bound()));
+  return fmt::format("{:.0f} % of the time is {}, bound by {}", 100 * share, *name,
+                     kernel::to_string(largest->bound()));
 }
 
 }  // namespace
@@ -137,8 +139,11 @@ std::string row_reason(const std::map<std::string, ClassTime>& classes, double t
 report::Comparison compare(Runner& runner, const Request& base, const std::vector<Axis>& axes) {
   std::size_t total = 1;
   for (const auto& axis : axes) total *= axis.values.size();
-  if (total < 2) throw UsageError("compare: expected an option with two or more values, like --gpu v100-sxm2-16gb,a100-sxm4-40gb");
-  if (total > kMaxRows) throw UsageError(fmt::format("compare: {} rows are too many to set side by side (at most {}); use sweep", total, kMaxRows));
+  if (total < 2)
+    throw UsageError("compare: expected an option with two or more values, like --gpu v100-sxm2-16gb,a100-sxm4-40gb");
+  if (total > kMaxRows)
+    throw UsageError(
+        fmt::format("compare: {} rows are too many to set side by side (at most {}); use sweep", total, kMaxRows));
 
   report::Comparison result;
   std::vector<Request> requests;
@@ -177,8 +182,9 @@ report::Comparison compare(Runner& runner, const Request& base, const std::vecto
       row.bound.emplace_back(host ? "launch" : c.total_s > 0 ? kernel::to_string(c.bound()) : "-");
       row.speedup.push_back(c.total_s > 0 ? classes[0][name].total_s / c.total_s : 1);
     }
-    row.reason = class_reason(name, classes[0][name], classes[total - 1][name], requests[0], requests[total - 1],
-                              runner.simulator(requests[0])->gpu().spec, runner.simulator(requests[total - 1])->gpu().spec);
+    row.reason =
+        class_reason(name, classes[0][name], classes[total - 1][name], requests[0], requests[total - 1],
+                     runner.simulator(requests[0])->gpu().spec, runner.simulator(requests[total - 1])->gpu().spec);
     result.layer_classes.push_back(std::move(row));
   }
   return result;

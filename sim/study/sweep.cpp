@@ -28,7 +28,8 @@ void fill(report::SweepPoint& point, const report::Prediction& p) {
 std::size_t grid_size(const std::vector<Axis>& axes) {
   std::size_t total = 1;
   for (const auto& axis : axes) {
-    if (axis.values.size() > kMaxValues / total) throw UsageError(fmt::format("a sweep of more than {} points", kMaxValues));
+    if (axis.values.size() > kMaxValues / total)
+      throw UsageError(fmt::format("a sweep of more than {} points", kMaxValues));
     total *= axis.values.size();
   }
   return total;
@@ -55,7 +56,8 @@ Axis parse_axis(std::string_view option, std::string_view text) {
   std::string prefix;
   if (option == "set" || option == "dim") {
     const auto equals = text.find('=');
-    if (equals == std::string_view::npos) throw UsageError(fmt::format("--{}: expected path=value, got '{}'", option, one_line(text)));
+    if (equals == std::string_view::npos)
+      throw UsageError(fmt::format("--{}: expected path=value, got '{}'", option, one_line(text)));
     prefix = std::string(text.substr(0, equals + 1));
     axis.label = prefix.substr(0, equals);
     text.remove_prefix(equals + 1);
@@ -64,7 +66,8 @@ Axis parse_axis(std::string_view option, std::string_view text) {
   return axis;
 }
 
-std::vector<report::SweepPoint> sweep(Runner& runner, const Request& base, const std::vector<Axis>& axes, const SweepOptions& options) {
+std::vector<report::SweepPoint> sweep(Runner& runner, const Request& base, const std::vector<Axis>& axes,
+                                      const SweepOptions& options) {
   const std::size_t total = grid_size(axes);
   std::vector<report::SweepPoint> points(total);
   for (const auto& axis : axes) {  // malformed values are refused before anything runs
@@ -99,7 +102,8 @@ std::vector<report::SweepPoint> sweep(Runner& runner, const Request& base, const
   const int jobs = options.jobs > 0 ? std::min(options.jobs, cores) : cores;
   tbb::task_arena arena(jobs);
   arena.execute([&] { tbb::parallel_for(std::size_t{0}, total, one); });
-  if (std::none_of(points.begin(), points.end(), [](const report::SweepPoint& p) { return p.error.empty(); }) && first_error) {
+  if (std::none_of(points.begin(), points.end(), [](const report::SweepPoint& p) { return p.error.empty(); }) &&
+      first_error) {
     std::rethrow_exception(first_error);
   }
   return points;

@@ -20,8 +20,8 @@ std::optional<double> number(std::string_view text) {
 }
 
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view why) {
-  throw UsageError(fmt::format("--{}: expected START:STOP:STEP or START:STOP:*FACTOR, got '{}' ({})", option,
-                               one_line(text), why));
+  throw UsageError(
+      fmt::format("--{}: expected START:STOP:STEP or START:STOP:*FACTOR, got '{}' ({})", option, one_line(text), why));
 }
 
 /// The members of a range, or nothing when `text` is not one (a MIG name, a path).
@@ -44,7 +44,8 @@ std::optional<std::vector<std::string>> expand_range(std::string_view option, st
   std::vector<std::string> values;
   constexpr double kSlack = 1 + 1e-12;  // decimal steps such as 0.1 must still meet their STOP
   for (std::size_t i = 0;; ++i) {
-    const double value = geometric ? *start * std::pow(*step, static_cast<double>(i)) : *start + static_cast<double>(i) * *step;
+    const double value =
+        geometric ? *start * std::pow(*step, static_cast<double>(i)) : *start + static_cast<double>(i) * *step;
     if (value > *stop * kSlack) break;
     if (values.size() == kMaxValues) refuse(option, text, "more than 1000000 values");
     values.push_back(fmt::format("{:.15g}", value));
@@ -60,7 +61,8 @@ std::vector<std::string> expand_values(std::string_view option, std::string_view
   while (true) {
     const auto comma = text.find(',', begin);
     const std::string_view item = text.substr(begin, comma == std::string_view::npos ? comma : comma - begin);
-    if (item.empty()) throw UsageError(fmt::format("--{}: expected a value, got an empty one in '{}'", option, one_line(text)));
+    if (item.empty())
+      throw UsageError(fmt::format("--{}: expected a value, got an empty one in '{}'", option, one_line(text)));
     if (auto range = ranges ? expand_range(option, item) : std::nullopt) {
       values.insert(values.end(), range->begin(), range->end());
     } else {

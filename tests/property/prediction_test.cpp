@@ -50,7 +50,8 @@ TEST_CASE("no kernel beats its roofline, no leg exceeds its kernel, and the sums
             CHECK_THAT(d.gpu_time.value, WithinRel(sum, 1e-9) || WithinAbs(0, 1e-15));
           }
           CHECK_THAT(p.forward.value + p.backward.value + p.optimizer.value, WithinRel(p.total.value, 1e-12));
-          CHECK_THAT(p.share_kernels + p.share_host_exposed + p.share_communication_exposed + p.share_idle, WithinRel(1.0, 1e-9));
+          CHECK_THAT(p.share_kernels + p.share_host_exposed + p.share_communication_exposed + p.share_idle,
+                     WithinRel(1.0, 1e-9));
           double bounds = 0;
           for (const double b : p.bound) bounds += b;
           CHECK_THAT(bounds, WithinRel(1.0, 1e-9));
@@ -78,7 +79,8 @@ TEST_CASE("the roofline engine is never slower than the analytic engine's kernel
 }
 
 TEST_CASE("better hardware is never slower beyond the steps of the library's choice", "[property]") {
-  // The library picks kernels by a rule, not by time, so that a better machine may get a kernel that suits it less: 2 % allowed.
+  // The library picks kernels by a rule, not by time, so that a better machine may get a kernel that suits it less: 2 %
+  // allowed.
   Runner runner;
   for (const auto& workload : kWorkloads) {
     for (const auto& gpu : {"v100-sxm2-16gb", "a100-sxm4-40gb"}) {
@@ -147,8 +149,10 @@ TEST_CASE("Llama-3.1-8B decode reads its KV cache once: 1 GiB at batch 1 and con
 
 TEST_CASE("a precision the GPU lacks is refused, and INT8 on V100 never touches a tensor core", "[property]") {
   Runner runner;
-  CHECK_THROWS_AS(runner.predict(make("bert-base", "v100-sxm2-16gb", false, 1, graph::Precision::bf16)), UnsupportedError);
-  CHECK_THROWS_AS(runner.predict(make("bert-base", "v100-sxm2-16gb", false, 1, graph::Precision::tf32)), UnsupportedError);
+  CHECK_THROWS_AS(runner.predict(make("bert-base", "v100-sxm2-16gb", false, 1, graph::Precision::bf16)),
+                  UnsupportedError);
+  CHECK_THROWS_AS(runner.predict(make("bert-base", "v100-sxm2-16gb", false, 1, graph::Precision::tf32)),
+                  UnsupportedError);
   const auto int8 = runner.predict(make("bert-base", "v100-sxm2-16gb", false, 8, graph::Precision::int8));
   CHECK_FALSE(int8.warnings.empty());
   for (const auto& d : int8.distinct) {

@@ -15,7 +15,8 @@ using namespace voltaic;
 
 namespace {
 
-std::shared_ptr<const arch::ResolvedGpu> gpu(const std::string& name, const std::vector<arch::Override>& overrides = {}) {
+std::shared_ptr<const arch::ResolvedGpu> gpu(const std::string& name,
+                                             const std::vector<arch::Override>& overrides = {}) {
   return std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(name, overrides));
 }
 
@@ -63,7 +64,8 @@ TEST_CASE("the parts of a prediction add up", "[simulator]") {
     const auto p = simulator.predict(workload("bert-base", training, 3), options(training, 3));
     CHECK(p.forward.value + p.backward.value + p.optimizer.value == p.total.value);
     if (!training) CHECK(p.forward == p.total);
-    CHECK_THAT(p.share_kernels + p.share_communication_exposed + p.share_host_exposed + p.share_idle, WithinAbs(1, 1e-12));
+    CHECK_THAT(p.share_kernels + p.share_communication_exposed + p.share_host_exposed + p.share_idle,
+               WithinAbs(1, 1e-12));
     CHECK_THAT(std::accumulate(p.bound.begin(), p.bound.end(), 0.0), WithinAbs(1, 1e-12));
     CHECK(p.samples_per_s * p.total.value == 3);
     CHECK(p.flop == 2 * p.mac);
@@ -126,7 +128,8 @@ TEST_CASE("a recorded step pays no host between kernels", "[simulator]") {
   const auto g = workload("bert-base", false, 1);
   const auto e = simulator.predict(g, eager);
   const auto r = simulator.predict(g, recorded);
-  // A single short sequence is host-bound when dispatched one by one; recorded, the host shows only before the first kernel.
+  // A single short sequence is host-bound when dispatched one by one; recorded, the host shows only before the first
+  // kernel.
   CHECK(e.share_host_exposed > 0.3);
   CHECK(r.total < e.total);
   CHECK(r.share_host_exposed * r.total.value < 20e-6);

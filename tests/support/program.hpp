@@ -25,7 +25,9 @@ inline std::string environment(const char* name, const std::string& fallback) {
   return value != nullptr ? value : fallback;
 }
 
-inline std::string source_dir() { return environment("VOLTAIC_SOURCE_DIR", "."); }
+inline std::string source_dir() {
+  return environment("VOLTAIC_SOURCE_DIR", ".");
+}
 
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -58,13 +60,17 @@ inline Outcome shell(const std::string& line) {
   const auto program = environment("VOLTAIC_PROGRAM", "build/release/tools/voltaic");
   const auto out = scratch() / "stdout";
   const auto err = scratch() / "stderr";
-  const std::string command = "cd '" + source_dir() + "' && voltaic() { '" + program + "' \"$@\"; } && { " + line + "\n} >'" +
-                              out.string() + "' 2>'" + err.string() + "' </dev/null";
-  const int status = std::system(("bash -c '" + [&] {
-    std::string quoted;
-    for (const char c : command) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return quoted;
-  }() + "'").c_str());
+  const std::string command = "cd '" + source_dir() + "' && voltaic() { '" + program + "' \"$@\"; } && { " + line +
+                              "\n} >'" + out.string() + "' 2>'" + err.string() + "' </dev/null";
+  const int status = std::system(("bash -c '" +
+                                  [&] {
+                                    std::string quoted;
+                                    for (const char c : command)
+                                      quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+                                    return quoted;
+                                  }() +
+                                  "'")
+                                     .c_str());
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   outcome.out = read_file(out);
@@ -72,7 +78,9 @@ inline Outcome shell(const std::string& line) {
   return outcome;
 }
 
-inline Outcome voltaic(const std::string& arguments) { return shell("voltaic " + arguments); }
+inline Outcome voltaic(const std::string& arguments) {
+  return shell("voltaic " + arguments);
+}
 
 /// True for exactly one line, ended.
 inline bool is_one_line(const std::string& text) {

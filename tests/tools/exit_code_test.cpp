@@ -44,15 +44,19 @@ TEST_CASE("usage errors exit 2 and name the nearest right word", "[commands][err
 TEST_CASE("bad files exit 3 and name file and place", "[commands][errors]") {
   check_refusal("predict bert-large --gpu /nonexistent.json", 3, "/nonexistent.json");
   check_refusal("predict " + scratch().string(), 3, "directory");
-  check_refusal("predict " + write_scratch("cut.json", "{\"schema\": \"voltaic.graph/1\", \"nodes\": [").string(), 3, "cut.json");
+  check_refusal("predict " + write_scratch("cut.json", "{\"schema\": \"voltaic.graph/1\", \"nodes\": [").string(), 3,
+                "cut.json");
   check_refusal("predict " + write_scratch("empty.json", "").string(), 3, "empty.json");
-  check_refusal("predict bert-large --gpu " + write_scratch("gpu.json", "{\"base\": \"a100-sxm4-80gb\", \"sm\": {\"count\": -1}}").string(), 3, "count");
+  check_refusal("predict bert-large --gpu " +
+                    write_scratch("gpu.json", "{\"base\": \"a100-sxm4-80gb\", \"sm\": {\"count\": -1}}").string(),
+                3, "count");
   check_refusal("validate --measured " + write_scratch("x.csv", "model\n1\n").string(), 3, "x.csv");
   check_refusal("validate --measured /nonexistent.csv", 3, "/nonexistent.csv");
 }
 
 TEST_CASE("what is not built or not possible exits 4 by name", "[commands][errors]") {
-  for (const char* name : {"fit", "scale", "plan", "serve", "calibrate", "import"}) check_refusal(std::string(name) + " bert-large", 4, name);
+  for (const char* name : {"fit", "scale", "plan", "serve", "calibrate", "import"})
+    check_refusal(std::string(name) + " bert-large", 4, name);
   check_refusal("predict bert-large --engine cycle", 4, "cycle");
   check_refusal("predict bert-large --sparsity 2:4", 4, "--sparsity");
   check_refusal("predict bert-large --parallel dp=8", 4, "--parallel");
@@ -92,15 +96,21 @@ TEST_CASE("contradicting options are refused", "[commands][errors]") {
   check_refusal("predict resnet18 --set gpu.sm.count=2 --set gpu.sm.count=3", 2, "twice");
   check_refusal("predict resnet18 --output same --trace same", 2, "two files");
   check_refusal("predict bert-base --mode training --framework tensorrt", 4, "tensorrt");
-  const std::string graph = write_scratch("g.json", R"({"schema": "voltaic.graph/1", "dims": {"batch": 2}, "inputs": [{"name": "x", "shape": ["batch", 8]}],
-    "nodes": [{"id": "r", "op": "relu", "inputs": ["x"], "outputs": ["y"]}], "outputs": ["y"]})").string();
+  const std::string graph =
+      write_scratch(
+          "g.json",
+          R"({"schema": "voltaic.graph/1", "dims": {"batch": 2}, "inputs": [{"name": "x", "shape": ["batch", 8]}],
+    "nodes": [{"id": "r", "op": "relu", "inputs": ["x"], "outputs": ["y"]}], "outputs": ["y"]})")
+          .string();
   CHECK(voltaic::test::voltaic("predict " + graph + " --batch 4").code == 0);
   check_refusal("predict " + graph + " --batch 4 --dim batch=8", 2, "one value");
 }
 
 TEST_CASE("a measured row with a senseless cell is named with its line", "[commands][errors]") {
   const std::string header = "model,gpu,n_gpus,mode,seq,batch,option,e2e_ms\n";
-  const auto table = [&](const std::string& row) { return "validate --measured " + write_scratch("t.csv", header + row + "\n").string(); };
+  const auto table = [&](const std::string& row) {
+    return "validate --measured " + write_scratch("t.csv", header + row + "\n").string();
+  };
   check_refusal(table("bert_large,V100-PCIE-32GB,1,zzz,512,8,,257"), 3, "line 2");
   check_refusal(table("bert_large,V100-PCIE-32GB,1,inf,512,,,257"), 3, "batch");
   check_refusal(table("bert_large,V100-PCIE-32GB,-3,inf,512,8,,257"), 3, "n_gpus");

@@ -25,7 +25,8 @@ void check_schema(const std::string& schema, const std::string& arguments) {
   REQUIRE(document.code == 0);
   const auto json = write_scratch("document.json", document.out);
   const auto rules = write_scratch("schema.json", voltaic::test::voltaic("schema " + schema).out);
-  const Outcome verdict = shell("python3 tests/support/check_schema.py '" + rules.string() + "' '" + json.string() + "'");
+  const Outcome verdict =
+      shell("python3 tests/support/check_schema.py '" + rules.string() + "' '" + json.string() + "'");
   if (verdict.code == 77) {
     WARN("python3-jsonschema is not installed: schemas are not checked");
     return;
@@ -113,15 +114,19 @@ TEST_CASE("a trace is a JSON document with GPU and host tracks", "[commands][tra
 }
 
 TEST_CASE("identities hold in the JSON: parts add up to the whole", "[commands][identities]") {
-  const auto result = nlohmann::json::parse(voltaic::test::voltaic("predict gpt2-large --mode training --batch 2 --seq 256 --json").out).at("result");
+  const auto result =
+      nlohmann::json::parse(voltaic::test::voltaic("predict gpt2-large --mode training --batch 2 --seq 256 --json").out)
+          .at("result");
   const auto& t = result.at("time_s");
-  CHECK_THAT(t.at("forward").get<double>() + t.at("backward").get<double>() + t.at("optimizer").get<double>(), WithinRel(t.at("total").get<double>(), 1e-12));
+  CHECK_THAT(t.at("forward").get<double>() + t.at("backward").get<double>() + t.at("optimizer").get<double>(),
+             WithinRel(t.at("total").get<double>(), 1e-12));
   double shares = 0;
   for (const auto& [name, value] : result.at("share_of_total").items()) shares += value.get<double>();
   CHECK_THAT(shares, WithinRel(1.0, 1e-9));
   double bounds = 0;
   for (const auto& [name, value] : result.at("bound").items()) bounds += value.get<double>();
   CHECK_THAT(bounds, WithinRel(1.0, 1e-9));
-  CHECK_THAT(result.at("throughput").at("samples_per_s").get<double>() * t.at("total").get<double>(), WithinRel(2.0, 1e-12));
+  CHECK_THAT(result.at("throughput").at("samples_per_s").get<double>() * t.at("total").get<double>(),
+             WithinRel(2.0, 1e-12));
   CHECK(result.at("flop").get<double>() >= 2 * result.at("mac").get<double>());
 }

@@ -19,10 +19,10 @@ struct Floor {
 
 // docs/architecture.md holds the same table for people. Longest prefix wins.
 const std::vector<Floor> kFloors{
-    {"arch/units/", 0},  {"arch/", 1},        {"sim/graph/", 1},        {"sim/engine/", 1},  {"sim/kernel/", 2},
-    {"workloads/", 2},   {"sim/sm/", 3},      {"sim/memory/", 3},       {"sim/interconnect/", 3},
-    {"sim/cost/", 4},    {"sim/cycle/", 4},   {"sim/runtime/", 5},      {"sim/report/", 6},  {"sim/study/", 8},
-    {"sim/", 7},         {"validation/", 8},  {"tools/", 9},            {"tests/", 10},
+    {"arch/units/", 0}, {"arch/", 1},        {"sim/graph/", 1},  {"sim/engine/", 1},       {"sim/kernel/", 2},
+    {"workloads/", 2},  {"sim/sm/", 3},      {"sim/memory/", 3}, {"sim/interconnect/", 3}, {"sim/cost/", 4},
+    {"sim/cycle/", 4},  {"sim/runtime/", 5}, {"sim/report/", 6}, {"sim/study/", 8},        {"sim/", 7},
+    {"validation/", 8}, {"tools/", 9},       {"tests/", 10},
 };
 
 const Floor* floor_of(const std::string& path) {

@@ -19,7 +19,8 @@ using Texts = std::map<std::string, std::vector<std::string>>;
 
 void add_request_options(CLI::App& command, Texts& texts) {
   for (const auto& option : request_options()) {
-    auto* added = command.add_option("--" + std::string(option.name), texts[std::string(option.name)], std::string(option.help));
+    auto* added =
+        command.add_option("--" + std::string(option.name), texts[std::string(option.name)], std::string(option.help));
     added->option_text(std::string(option.metavar))->expected(1)->group("Request");
     added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
   }
@@ -30,7 +31,9 @@ void add_output_options(CLI::App& command, CommandLine& line, bool tables) {
   if (tables) {
     command.add_flag("--csv", line.csv, "CSV on standard output")->group("Output");
   }
-  command.add_option("--output", line.output, "file for the answer instead of standard output")->option_text("FILE")->group("Output");
+  command.add_option("--output", line.output, "file for the answer instead of standard output")
+      ->option_text("FILE")
+      ->group("Output");
   command.add_flag("--quiet", line.quiet, "no progress, no warnings on standard error")->group("Output");
   command.add_flag("--no-color", line.no_color, "no colour")->group("Output");
 }
@@ -65,24 +68,33 @@ CommandLine parse_command_line(int argc, char** argv) {
     command->fallthrough(false);
     const bool request = name == "predict" || name == "explain" || name == "compare" || name == "sweep";
     const bool sizes = request || name == "show" || name == "support";
-    const auto positional = command->add_option(std::string(help.positional), line.positional, std::string(help.positional_help));
+    const auto positional =
+        command->add_option(std::string(help.positional), line.positional, std::string(help.positional_help));
     positional->expected(0, static_cast<int>(help.positional_max));
     if (sizes) add_request_options(*command, texts);
     add_output_options(*command, line, request || name == "validate" || name == "show");
     if (name == "predict" || name == "explain") {
-      command->add_option("--trace", line.trace, "Chrome/Perfetto trace of the step")->option_text("FILE")->group("Output");
+      command->add_option("--trace", line.trace, "Chrome/Perfetto trace of the step")
+          ->option_text("FILE")
+          ->group("Output");
       command->add_option("--report", line.report, "HTML page (not built yet)")->option_text("FILE")->group("Output");
-      command->add_option("--fail-if", line.fail_if, "exit 5 when a result meets this, like time_s.total>0.1")->option_text("KEY>VALUE")->group("Output");
+      command->add_option("--fail-if", line.fail_if, "exit 5 when a result meets this, like time_s.total>0.1")
+          ->option_text("KEY>VALUE")
+          ->group("Output");
     }
-    if (name == "explain") command->add_option("--kernel", line.kernel, "only the layer or node with this id")->option_text("ID");
+    if (name == "explain")
+      command->add_option("--kernel", line.kernel, "only the layer or node with this id")->option_text("ID");
     if (name == "sweep") {
-      command->add_option("--jobs", line.jobs, "threads; results do not depend on it")->option_text("N")->check(CLI::Range(1, 1024));
+      command->add_option("--jobs", line.jobs, "threads; results do not depend on it")
+          ->option_text("N")
+          ->check(CLI::Range(1, 1024));
       command->add_flag("--jsonl", line.json_lines, "one JSON object per line")->group("Output");
     }
     if (name == "validate") {
       command->add_option("--measured", line.measured, "tables of measurements")->option_text("FILE...");
       command->add_option("--split", line.split, "fit, report or all rows")->option_text("all");
-      command->add_option("--fail-above", line.fail_above, "exit 6 when a group's mean error is above this fraction")->option_text("X");
+      command->add_option("--fail-above", line.fail_above, "exit 6 when a group's mean error is above this fraction")
+          ->option_text("X");
       command->add_option("--jobs", line.jobs, "threads")->option_text("N")->check(CLI::Range(1, 1024));
     }
   }
@@ -101,7 +113,8 @@ CommandLine parse_command_line(int argc, char** argv) {
       for (const auto& help : kCommands) names.emplace_back(help.name);
       const bool known = std::find(names.begin(), names.end(), argv[1]) != names.end();
       const std::string near = nearest(argv[1], names);
-      if (!known && argv[1][0] != '-') what = fmt::format("no command '{}'{}", one_line(argv[1]), near.empty() ? "" : ", did you mean " + near + "?");
+      if (!known && argv[1][0] != '-')
+        what = fmt::format("no command '{}'{}", one_line(argv[1]), near.empty() ? "" : ", did you mean " + near + "?");
     }
     throw UsageError(what);
   }
@@ -110,11 +123,13 @@ CommandLine parse_command_line(int argc, char** argv) {
   if (line.output.empty()) throw UsageError("--output: expected a file or -, got an empty name");
   for (const auto& option : request_options()) {
     const auto& typed = texts[std::string(option.name)];
-    if (typed.size() > 1 && !option.repeatable) throw UsageError(fmt::format("--{}: given {} times", option.name, typed.size()));
+    if (typed.size() > 1 && !option.repeatable)
+      throw UsageError(fmt::format("--{}: given {} times", option.name, typed.size()));
     std::set<std::string> paths;
     for (const auto& text : typed) {
       const std::string path = text.substr(0, text.find('='));
-      if (!paths.insert(path).second) throw UsageError(fmt::format("--{} {}: given twice", option.name, one_line(path)));
+      if (!paths.insert(path).second)
+        throw UsageError(fmt::format("--{} {}: given twice", option.name, one_line(path)));
       line.options.emplace_back(option.name, text);
     }
   }
@@ -123,7 +138,8 @@ CommandLine parse_command_line(int argc, char** argv) {
 
 std::pair<Request, std::vector<study::Axis>> request_and_axes(const CommandLine& line) {
   Request request;
-  if (line.positional.empty()) throw UsageError(fmt::format("{}: expected a workload: a zoo name, a file, op:... or -", line.command));
+  if (line.positional.empty())
+    throw UsageError(fmt::format("{}: expected a workload: a zoo name, a file, op:... or -", line.command));
   request.workload = line.positional.front();
   std::vector<study::Axis> axes;
   for (const auto& [name, text] : line.options) {
@@ -140,7 +156,8 @@ std::pair<Request, std::vector<study::Axis>> request_and_axes(const CommandLine&
 Request single_request(const CommandLine& line) {
   auto [request, axes] = request_and_axes(line);
   if (!axes.empty()) {
-    throw UsageError(fmt::format("{}: --{} has several values; `voltaic sweep` and `voltaic compare` take them", line.command, axes.front().option));
+    throw UsageError(fmt::format("{}: --{} has several values; `voltaic sweep` and `voltaic compare` take them",
+                                 line.command, axes.front().option));
   }
   return request;
 }

@@ -13,8 +13,8 @@ namespace voltaic::tools {
 
 struct CommandLine {
   std::string command;
-  std::vector<std::string> positional;                          ///< WORKLOAD, or what `list` and `show` take.
-  std::vector<std::pair<std::string, std::string>> options;     ///< Request options in the order of the option table.
+  std::vector<std::string> positional;                       ///< WORKLOAD, or what `list` and `show` take.
+  std::vector<std::pair<std::string, std::string>> options;  ///< Request options in the order of the option table.
   bool json = false, csv = false, json_lines = false, quiet = false, no_color = false;
   std::string output = "-", trace, report;
   int jobs = 0;

@@ -101,7 +101,8 @@ report::WorkloadView view_of(const workloads::Workload& work, double bytes_per_e
   return view;
 }
 
-/// Bytes of a cached key or value: caches are kept in the activation type, which int8 and fp8 requests leave at 16 bits.
+/// Bytes of a cached key or value: caches are kept in the activation type, which int8 and fp8 requests leave at 16
+/// bits.
 double cache_element_bytes(graph::Precision p) {
   using graph::Precision;
   if (p == Precision::fp64) return 8;
@@ -123,7 +124,8 @@ int show_workload(const CommandLine& line) {
     if (!work->source_path.empty()) e.inputs.push_back({work->source_path, work->source_sha256});
     write_file(line.output, report::workload_json(view, e));
   } else {
-    write_file(line.output, line.csv ? report::workload_csv(view) : report::workload_page(view, page_style(line.no_color)));
+    write_file(line.output,
+               line.csv ? report::workload_csv(view) : report::workload_page(view, page_style(line.no_color)));
   }
   return kExitOk;
 }
@@ -158,8 +160,8 @@ std::string coverage_page() {
   const auto row = [](const char* title, const std::vector<std::string>& words) {
     return fmt::format("{:<11}", title) + report::wrap(joined(words), 89, "           ").substr(11) + "\n";
   };
-  return row("GPUs", arch::gpu_names()) + row("workloads", zoo) + row("precisions", precisions) + row("commands", names) +
-         row("not yet", future);
+  return row("GPUs", arch::gpu_names()) + row("workloads", zoo) + row("precisions", precisions) +
+         row("commands", names) + row("not yet", future);
 }
 
 int support_overview(const CommandLine& line) {
@@ -225,9 +227,11 @@ int run_support(const CommandLine& line) {
   result["precision"] = graph::to_string(request.resolved_precision());
   result["supported"] = p.unmodelled.empty();
   result["evidence"] = p.interval.evidence;
-  result["interval_relative_half_width"] = p.total.value > 0 ? (p.interval.high.value - p.interval.low.value) / 2 / p.total.value : 0.0;
+  result["interval_relative_half_width"] =
+      p.total.value > 0 ? (p.interval.high.value - p.interval.low.value) / 2 / p.total.value : 0.0;
   result["unmodelled"] = Json::array();
-  for (const auto& u : p.unmodelled) result["unmodelled"].push_back({{"op", u.op}, {"count", u.count}, {"reason", u.reason}});
+  for (const auto& u : p.unmodelled)
+    result["unmodelled"].push_back({{"op", u.op}, {"count", u.count}, {"reason", u.reason}});
   if (line.json) {
     auto e = envelope("support");
     e.assumptions = p.assumptions;
@@ -237,10 +241,11 @@ int run_support(const CommandLine& line) {
     write_file(line.output, report::document_json(e, result.dump()));
     return kExitOk;
   }
-  std::string text = fmt::format("{} on {} in {}: {}\n", p.workload, p.gpu, graph::to_string(request.resolved_precision()),
-                                 p.unmodelled.empty() ? "covered" : "covered in part");
-  text += fmt::format("90 % interval of the step: {:.1f} % either way, {}\n", 100 * result["interval_relative_half_width"].get<double>(),
-                      p.interval.evidence);
+  std::string text =
+      fmt::format("{} on {} in {}: {}\n", p.workload, p.gpu, graph::to_string(request.resolved_precision()),
+                  p.unmodelled.empty() ? "covered" : "covered in part");
+  text += fmt::format("90 % interval of the step: {:.1f} % either way, {}\n",
+                      100 * result["interval_relative_half_width"].get<double>(), p.interval.evidence);
   for (const auto& u : p.unmodelled) text += fmt::format("not modelled: {} x {} ({})\n", u.count, u.op, u.reason);
   for (const auto& a : p.assumptions) text += report::wrap(a, 98, "  ") + "\n";
   write_file(line.output, text);

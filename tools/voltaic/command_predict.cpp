@@ -56,7 +56,8 @@ void keep_kernel(report::Prediction& p, const std::string& id) {
   }
   if (kept.empty()) {
     const std::string near = nearest(id, names);
-    throw UsageError(fmt::format("--kernel: no layer or node '{}'{}", one_line(id), near.empty() ? "" : ", did you mean '" + near + "'?"));
+    throw UsageError(fmt::format("--kernel: no layer or node '{}'{}", one_line(id),
+                                 near.empty() ? "" : ", did you mean '" + near + "'?"));
   }
   p.layers = std::move(kept);
 }
@@ -66,22 +67,24 @@ void keep_kernel(report::Prediction& p, const std::string& id) {
 int run_predict(const CommandLine& line) {
   if (!line.report.empty()) throw UnsupportedError("--report is not built yet; --json, --csv and --trace are");
   if (line.trace == "-") throw UsageError("--trace: expected a file");
-  if (!line.trace.empty() && line.trace == line.output) throw UsageError("--trace and --output: expected two files, got one");
+  if (!line.trace.empty() && line.trace == line.output)
+    throw UsageError("--trace and --output: expected two files, got one");
   const std::optional<Goal> goal = line.fail_if.empty() ? std::nullopt : std::optional(parse_goal(line.fail_if));
   const Request request = single_request(line);
   Runner runner;
   report::Prediction p = runner.predict(request);
   const bool explain = line.command == "explain";
   if (explain) {
-    p.sensitivities = sensitivities(runner.workload(request)->graph, runner.options(request), *runner.simulator(request), p.total,
-                                    sensitivity_inputs(runner, request));
+    p.sensitivities = sensitivities(runner.workload(request)->graph, runner.options(request),
+                                    *runner.simulator(request), p.total, sensitivity_inputs(runner, request));
     if (!line.kernel.empty()) keep_kernel(p, line.kernel);
   }
   if (!line.quiet) {
     for (const auto& warning : p.warnings) say("warning: " + one_line(warning, 1000));
   }
   const std::string json = line.json || goal ? report::prediction_json(p, line.command, VOLTAIC_VERSION) : "";
-  const bool missed = goal && holds(*goal, json);  // a goal that cannot be checked is refused before anything is written
+  const bool missed =
+      goal && holds(*goal, json);  // a goal that cannot be checked is refused before anything is written
   report::PageStyle style = page_style(line.no_color);
   if (line.output != "-") style = {100, false};
   const std::string text = line.json  ? json

@@ -104,7 +104,8 @@ int run_sweep(const CommandLine& line) {
   const auto failed = std::count_if(points.begin(), points.end(), [](const auto& p) { return !p.error.empty(); });
   if (failed > 0 && !line.quiet) {
     const auto first = std::find_if(points.begin(), points.end(), [](const auto& p) { return !p.error.empty(); });
-    say(fmt::format("warning: {} of {} points have no answer; the first: {}", failed, points.size(), one_line(first->error, 300)));
+    say(fmt::format("warning: {} of {} points have no answer; the first: {}", failed, points.size(),
+                    one_line(first->error, 300)));
   }
   std::string text;
   if (line.json_lines) {

@@ -29,7 +29,8 @@ double fraction(const std::string& text) {
 
 int run_validate(const CommandLine& line) {
   if (line.measured.empty()) throw UsageError("validate: expected --measured FILE...");
-  if (line.split != "all" && line.split != "fit" && line.split != "report") throw UsageError("--split: expected fit, report or all");
+  if (line.split != "all" && line.split != "fit" && line.split != "report")
+    throw UsageError("--split: expected fit, report or all");
   const double limit = line.fail_above.empty() ? -1 : fraction(line.fail_above);
   Runner runner;
   const validation::Validation v = validation::validate(runner, line.measured, line.split);

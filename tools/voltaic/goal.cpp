@@ -43,13 +43,15 @@ bool holds(const Goal& goal, std::string_view document) {
         for (const auto& [name, value] : at->items()) members.push_back(name);
       }
       const std::string near = nearest(key, members);
-      throw UsageError(fmt::format("--fail-if: the result has no '{}'{}", one_line(goal.path), near.empty() ? "" : ", did you mean '" + near + "'?"));
+      throw UsageError(fmt::format("--fail-if: the result has no '{}'{}", one_line(goal.path),
+                                   near.empty() ? "" : ", did you mean '" + near + "'?"));
     }
     at = &at->at(key);
     if (dot == std::string_view::npos) break;
     rest.remove_prefix(dot + 1);
   }
-  if (at->is_boolean()) return goal.relation == "!=" ? at->get<bool>() != (goal.value != 0) : at->get<bool>() == (goal.value != 0);
+  if (at->is_boolean())
+    return goal.relation == "!=" ? at->get<bool>() != (goal.value != 0) : at->get<bool>() == (goal.value != 0);
   if (!at->is_number()) throw UsageError(fmt::format("--fail-if: '{}' is not a number", one_line(goal.path)));
   const double value = at->get<double>();
   if (goal.relation == ">") return value > goal.value;

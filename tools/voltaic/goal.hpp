@@ -16,8 +16,8 @@ struct Goal {
 /// Throws UsageError naming what was expected.
 Goal parse_goal(std::string_view text);
 
-/// Whether the condition holds in `document`, the JSON text of an answer. Throws UsageError for a path that leads to no number,
-/// naming the nearest member.
+/// Whether the condition holds in `document`, the JSON text of an answer. Throws UsageError for a path that leads to no
+/// number, naming the nearest member.
 bool holds(const Goal& goal, std::string_view document);
 
 }  // namespace voltaic::tools

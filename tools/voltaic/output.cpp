@@ -20,7 +20,7 @@ namespace voltaic::tools {
 namespace {
 
 constexpr int kPathLimit = 4096;
-char temporary_path[kPathLimit] = "";        // read by the signal handler
+char temporary_path[kPathLimit] = "";  // read by the signal handler
 
 extern "C" void on_interrupt(int) {
   if (temporary_path[0] != '\0') unlink(temporary_path);
@@ -90,15 +90,18 @@ void write_file(const std::string& path, std::string_view text) {
 
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& writer) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw ConfigError(path, "", "expected a file to write, got a directory");
-  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {  // /dev/null, a named pipe
+  if (std::filesystem::is_directory(path, error))
+    throw ConfigError(path, "", "expected a file to write, got a directory");
+  if (std::filesystem::exists(path, error) &&
+      !std::filesystem::is_regular_file(path, error)) {  // /dev/null, a named pipe
     std::ofstream out(path, std::ios::binary);
     writer(out);
     out.close();
     if (!out) throw ConfigError(path, "", "cannot be written");
     return;
   }
-  const std::string target = std::filesystem::is_symlink(path, error) ? std::filesystem::canonical(path, error).string() : path;
+  const std::string target =
+      std::filesystem::is_symlink(path, error) ? std::filesystem::canonical(path, error).string() : path;
   TemporaryFile temporary(target);
   std::ofstream out(temporary.path(), std::ios::binary);
   if (!out) throw ConfigError(path, "", fmt::format("cannot be written ({})", std::strerror(errno)));
@@ -121,6 +124,8 @@ report::PageStyle page_style(bool no_color) {
   return style;
 }
 
-bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
+bool stderr_is_terminal() {
+  return isatty(STDERR_FILENO) != 0;
+}
 
 }  // namespace voltaic::tools

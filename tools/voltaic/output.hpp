@@ -22,7 +22,8 @@ void say(std::string_view text);
 void write_file(const std::string& path, std::string_view text);
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& writer);
 
-/// Makes Ctrl-C end the program with 130 after removing a file being written; a closed pipe ends writing, not the program.
+/// Makes Ctrl-C end the program with 130 after removing a file being written; a closed pipe ends writing, not the
+/// program.
 void install_signal_handlers();
 
 /// Width and colour of standard output. NO_COLOR and `no_color` turn colour off; without a terminal there is none.

@@ -70,7 +70,9 @@ std::vector<std::string> next_record(std::string_view text, std::size_t& at, std
 
 }  // namespace
 
-CsvTable CsvTable::read(const std::string& path) { return parse(read_bytes(path), path); }
+CsvTable CsvTable::read(const std::string& path) {
+  return parse(read_bytes(path), path);
+}
 
 CsvTable CsvTable::parse(std::string_view text, const std::string& path) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF") text.remove_prefix(3);
@@ -128,11 +130,14 @@ std::optional<std::int64_t> CsvTable::integer(std::size_t row, std::string_view 
   const auto value = number(row, column);
   if (!value) return std::nullopt;
   if (*value != std::floor(*value) || std::abs(*value) > 9e15) {
-    throw ConfigError(place(row), std::string(column), fmt::format("expected a whole number, got '{}'", text(row, column)));
+    throw ConfigError(place(row), std::string(column),
+                      fmt::format("expected a whole number, got '{}'", text(row, column)));
   }
   return static_cast<std::int64_t>(*value);
 }
 
-std::string CsvTable::place(std::size_t row) const { return fmt::format("{}: line {}", path_, lines_[row]); }
+std::string CsvTable::place(std::size_t row) const {
+  return fmt::format("{}: line {}", path_, lines_[row]);
+}
 
 }  // namespace voltaic::validation

@@ -13,8 +13,8 @@ namespace voltaic::validation {
 /// Rows of text cells under named columns. Cells are addressed by column name; the order in the file does not matter.
 class CsvTable {
  public:
-  /// Reads and splits the file. Throws ConfigError for a file that cannot be read, a broken gzip stream, a header that is
-  /// missing or repeats a name, and a row with another number of cells (with its line number).
+  /// Reads and splits the file. Throws ConfigError for a file that cannot be read, a broken gzip stream, a header that
+  /// is missing or repeats a name, and a row with another number of cells (with its line number).
   static CsvTable read(const std::string& path);
   static CsvTable parse(std::string_view text, const std::string& path);
 
@@ -24,7 +24,8 @@ class CsvTable {
   bool has(std::string_view column) const { return find(column).has_value(); }
   /// Empty text when the table has no such column.
   std::string_view text(std::size_t row, std::string_view column) const;
-  /// Nullopt for an empty cell or a missing column; throws ConfigError naming file, line and column for anything but a finite number.
+  /// Nullopt for an empty cell or a missing column; throws ConfigError naming file, line and column for anything but a
+  /// finite number.
   std::optional<double> number(std::size_t row, std::string_view column) const;
   std::optional<std::int64_t> integer(std::size_t row, std::string_view column) const;
   /// "e2e.csv: line 7": where a row came from.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// End-to-end rows: a whole network, forward alone or forward and backward, one GPU, FP32, timed with events around the pass.
-// The table's time has no loss and no optimizer. Rows flagged `fw_host_bound` were slowed in their forward pass by memory
-// allocation on the host; their backward time is compared alone.
+// End-to-end rows: a whole network, forward alone or forward and backward, one GPU, FP32, timed with events around the
+// pass. The table's time has no loss and no optimizer. Rows flagged `fw_host_bound` were slowed in their forward pass
+// by memory allocation on the host; their backward time is compared alone.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ std::string_view zoo_name(std::string_view model) {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
@@ -88,7 +89,9 @@ std::string explain(const report::Prediction& p) {
   for (std::size_t i = 1; i < p.bound.size(); ++i) {
     if (p.bound[i] > p.bound[largest]) largest = i;
   }
-  const std::string_view name = largest < kernel::kBounds ? kernel::kBoundNames[largest] : largest == kernel::kBounds ? "launch" : "communication";
+  const std::string_view name = largest < kernel::kBounds    ? kernel::kBoundNames[largest]
+                                : largest == kernel::kBounds ? "launch"
+                                                             : "communication";
   return fmt::format("{:.0f} % bound by {}", 100 * p.bound[largest], name);
 }
 
@@ -126,8 +129,8 @@ void predict_network_rows(Runner& runner, const CsvTable& table, Validation& out
     pair.dtype = "fp32";
     pair.mode = ask.request.training ? "training" : "inference";
     if (ask.request.framework == kernel::Framework::compiled) pair.mode += " fusion";
-    pair.label = fmt::format("{} seq {} batch {}{}", table.text(row, "model"), table.text(row, "seq"), table.text(row, "batch"),
-                             ask.backward_only ? " (backward)" : "");
+    pair.label = fmt::format("{} seq {} batch {}{}", table.text(row, "model"), table.text(row, "seq"),
+                             table.text(row, "batch"), ask.backward_only ? " (backward)" : "");
     pair.measured_s = ask.measured_s;
     out.pairs.push_back(std::move(pair));
   }

@@ -20,7 +20,9 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-auto key(const Pair& p) { return std::tie(p.gpu, p.op, p.dtype, p.mode, p.origin); }
+auto key(const Pair& p) {
+  return std::tie(p.gpu, p.op, p.dtype, p.mode, p.origin);
+}
 
 Group summarise(std::vector<Pair> pairs) {
   Group g;
@@ -43,7 +45,8 @@ Group summarise(std::vector<Pair> pairs) {
   std::sort(errors.begin(), errors.end());
   g.median_ape = quantile(errors, 0.5);
   g.p90_ape = quantile(errors, 0.9);
-  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return std::abs(a.error()) > std::abs(b.error()); });
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [](const Pair& a, const Pair& b) { return std::abs(a.error()) > std::abs(b.error()); });
   if (pairs.size() > kWorst) pairs.resize(kWorst);
   g.worst = std::move(pairs);
   return g;
@@ -84,7 +87,9 @@ Validation validate(Runner& runner, const std::vector<std::string>& files, const
     } else if (is_network_table(table)) {
       predict_network_rows(runner, table, out);
     } else {
-      throw UnsupportedError(file + ": this kind of table is not read yet; end-to-end tables (model,gpu,n_gpus,mode,seq,batch,...,e2e_ms) are");
+      throw UnsupportedError(
+          file +
+          ": this kind of table is not read yet; end-to-end tables (model,gpu,n_gpus,mode,seq,batch,...,e2e_ms) are");
     }
   }
   out.groups = group(out.pairs);

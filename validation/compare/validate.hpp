@@ -15,16 +15,16 @@ namespace voltaic::validation {
 
 /// One measured row with its prediction.
 struct Pair {
-  std::string gpu;     ///< As the table spells it.
-  std::string op;      ///< The table's word; "network" for end-to-end rows.
+  std::string gpu;  ///< As the table spells it.
+  std::string op;   ///< The table's word; "network" for end-to-end rows.
   std::string dtype;
   std::string mode;    ///< "inference", "training", "training backward", "inference fusion", ...
   std::string origin;  ///< The table's own subset, where it has one.
   std::string label;   ///< The row in words: "bert_large seq 512 batch 8".
   double measured_s = 0;
   double predicted_s = 0;
-  double low_s = 0, high_s = 0;   ///< The model's 90 % interval.
-  std::string explanation;        ///< What the model holds responsible for the time.
+  double low_s = 0, high_s = 0;  ///< The model's 90 % interval.
+  std::string explanation;       ///< What the model holds responsible for the time.
   double error() const { return (predicted_s - measured_s) / measured_s; }
 };
 
@@ -33,21 +33,21 @@ struct Group {
   std::string gpu, op, dtype, mode, origin;
   std::int64_t rows = 0;
   double mape = 0, median_ape = 0, p90_ape = 0, bias = 0;
-  double interval_coverage = 0;   ///< Share of rows inside the interval.
-  double interval_width = 0;      ///< Mean of (high - low) / predicted.
-  std::vector<Pair> worst;        ///< Largest absolute errors first, at most ten.
+  double interval_coverage = 0;  ///< Share of rows inside the interval.
+  double interval_width = 0;     ///< Mean of (high - low) / predicted.
+  std::vector<Pair> worst;       ///< Largest absolute errors first, at most ten.
 };
 
 struct Validation {
-  std::vector<Group> groups;      ///< In order of first appearance.
-  std::vector<Pair> pairs;        ///< In table order.
+  std::vector<Group> groups;                                  ///< In order of first appearance.
+  std::vector<Pair> pairs;                                    ///< In table order.
   std::vector<std::pair<std::string, std::int64_t>> skipped;  ///< Reason and rows, sorted by reason.
   std::vector<std::string> files;
 };
 
-/// Reads each table, recognises it by its columns and predicts every row; a row that cannot be predicted is counted with its reason.
-/// Throws ConfigError for files that are no known table.
-/// `split`: "fit", "report" or "all"; end-to-end rows are all report rows.
+/// Reads each table, recognises it by its columns and predicts every row; a row that cannot be predicted is counted
+/// with its reason. Throws ConfigError for files that are no known table. `split`: "fit", "report" or "all"; end-to-end
+/// rows are all report rows.
 Validation validate(Runner& runner, const std::vector<std::string>& files, const std::string& split = "all");
 
 /// Groups of `pairs`; used by validate() and by reports on a subset.

@@ -14,9 +14,15 @@ namespace {
 using report::Align;
 using report::TextTable;
 
-std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
-std::string signed_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
-std::string ms(double seconds) { return fmt::format("{:.2f}", 1e3 * seconds); }
+std::string percent(double fraction) {
+  return fmt::format("{:.1f}", 100 * fraction);
+}
+std::string signed_percent(double fraction) {
+  return fmt::format("{:+.1f}", 100 * fraction);
+}
+std::string ms(double seconds) {
+  return fmt::format("{:.2f}", 1e3 * seconds);
+}
 
 nlohmann::ordered_json to_json(const Pair& p) {
   nlohmann::ordered_json j;
@@ -45,14 +51,16 @@ std::string validation_page(const Validation& v, int width) {
   rows.column("measured ms");
   rows.column("predicted ms");
   rows.column("error %");
-  for (const auto& p : v.pairs) rows.row({p.gpu, p.mode, p.label, ms(p.measured_s), ms(p.predicted_s), signed_percent(p.error())});
+  for (const auto& p : v.pairs)
+    rows.row({p.gpu, p.mode, p.label, ms(p.measured_s), ms(p.predicted_s), signed_percent(p.error())});
 
   TextTable groups;
   groups.column("gpu", Align::left);
   groups.column("op", Align::left);
   groups.column("dtype", Align::left);
   groups.column("mode", Align::left);
-  for (const char* name : {"rows", "mean %", "median %", "p90 %", "bias %", "covered %", "width %"}) groups.column(name);
+  for (const char* name : {"rows", "mean %", "median %", "p90 %", "bias %", "covered %", "width %"})
+    groups.column(name);
   for (const auto& g : v.groups) {
     groups.row({g.gpu, g.op, g.dtype, g.mode, std::to_string(g.rows), percent(g.mape), percent(g.median_ape),
                 percent(g.p90_ape), signed_percent(g.bias), percent(g.interval_coverage), percent(g.interval_width)});
@@ -68,8 +76,8 @@ std::string validation_page(const Validation& v, int width) {
 std::string validation_csv(const Validation& v) {
   std::string out = "gpu,op,dtype,mode,origin,name,measured_s,predicted_s,low_s,high_s,error\n";
   for (const auto& p : v.pairs) {
-    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", p.gpu, p.op, p.dtype, p.mode, p.origin, p.label, p.measured_s,
-                       p.predicted_s, p.low_s, p.high_s, p.error());
+    out += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", p.gpu, p.op, p.dtype, p.mode, p.origin, p.label,
+                       p.measured_s, p.predicted_s, p.low_s, p.high_s, p.error());
   }
   return out;
 }

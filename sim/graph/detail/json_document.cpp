@@ -200,7 +200,8 @@ const std::string& read_name(const Json& value, const Place& place, const char* 
   const auto* text = value.get_ptr<const std::string*>();
   if (text == nullptr || text->empty()) place.refuse(meaning, value);
   constexpr std::size_t kLongest = 1024;
-  const bool printable = std::none_of(text->begin(), text->end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  const bool printable = std::none_of(text->begin(), text->end(),
+                                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (!printable) place.refuse(fmt::format("{} without control characters", meaning), value);
   if (text->size() > kLongest) place.refuse(fmt::format("{} of at most {} bytes", meaning, kLongest), value);
   return *text;

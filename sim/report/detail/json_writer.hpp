@@ -10,8 +10,8 @@
 
 namespace voltaic::report {
 
-/// Numbers print as the shortest text that reads back the same; whole ones below 2^53 as integers. NaN and infinity throw InternalError.
-/// Text that is no valid UTF-8 is repaired with U+FFFD.
+/// Numbers print as the shortest text that reads back the same; whole ones below 2^53 as integers. NaN and infinity
+/// throw InternalError. Text that is no valid UTF-8 is repaired with U+FFFD.
 class JsonWriter {
  public:
   /// `indent` 0 writes one line.
@@ -58,7 +58,7 @@ class JsonWriter {
   void quoted(std::string_view text);
 
   std::string out_;
-  std::vector<bool> filled_;   ///< Per open bracket: something stands in it.
+  std::vector<bool> filled_;  ///< Per open bracket: something stands in it.
   int indent_;
   bool after_key_ = false;
 };

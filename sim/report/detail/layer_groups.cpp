@@ -7,7 +7,9 @@
 namespace voltaic::report {
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// Numbers between dots or at the end of a name become '*'; "conv2d" keeps its digit.
 std::string pattern(const std::string& name) {

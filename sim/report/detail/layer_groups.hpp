@@ -11,7 +11,7 @@
 namespace voltaic::report {
 
 struct LayerGroup {
-  std::string name;       ///< With '*' for numbers that differ.
+  std::string name;  ///< With '*' for numbers that differ.
   std::string op;
   graph::Phase phase = graph::Phase::forward;
   std::size_t layers = 0;
@@ -32,7 +32,7 @@ struct KernelGroup {
   std::string op;
   graph::Phase phase = graph::Phase::forward;
   std::size_t count = 0;
-  double time_s = 0;      ///< All launches together.
+  double time_s = 0;  ///< All launches together.
 };
 std::vector<KernelGroup> kernel_groups(const Prediction& prediction);
 

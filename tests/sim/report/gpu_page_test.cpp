@@ -31,9 +31,8 @@ TEST_CASE("a GPU's page shows every number beside its source in 100 columns", "[
   }
   const std::string page = report::gpu_page(arch::resolve_gpu("a100-sxm4-40gb"));
   CHECK(has(page, "a100-sxm4-40gb: NVIDIA A100-SXM4-40GB, GA100 (Ampere, compute capability 8.0)\n"));
-  CHECK(has(
-      page,
-      "108 SMs at 1.41 GHz, 19.5 TFLOP/s FP32, 312 TFLOP/s FP16 tensor, 40.0 GiB HBM2 at 1555 GB/s, 400 W\n"));
+  CHECK(has(page,
+            "108 SMs at 1.41 GHz, 19.5 TFLOP/s FP32, 312 TFLOP/s FP16 tensor, 40.0 GiB HBM2 at 1555 GB/s, 400 W\n"));
   CHECK(has(page, "  peak bandwidth                   1555 GB/s  [A100WP] table 4\n"));
   CHECK(has(page, "  int8                     78.0 TOP/s     624 TOP/s   1.25 POP/s"));
   CHECK(has(page, "3g.20gb"));

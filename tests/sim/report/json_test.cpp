@@ -30,10 +30,10 @@ TEST_CASE("a prediction's document has the keys of the contract, in its order", 
                                             "assumptions", "warnings", "result"});
   CHECK(j["schema"] == "voltaic.prediction/1.0");
   CHECK(j["calibration"] == Json{{"id", "toy"}, {"date", "2026-11-30"}});
-  CHECK(keys(j["result"]) ==
-        std::vector<std::string>{"time_s", "share_of_total", "interval_s", "throughput", "flop", "mac", "other_flop",
-                                 "model_flop_utilization", "memory_bytes", "energy_j", "average_power_w", "cost_usd",
-                                 "co2_g", "null_reasons", "bound", "layers", "unmodelled"});
+  CHECK(keys(j["result"]) == std::vector<std::string>{"time_s", "share_of_total", "interval_s", "throughput", "flop",
+                                                      "mac", "other_flop", "model_flop_utilization", "memory_bytes",
+                                                      "energy_j", "average_power_w", "cost_usd", "co2_g",
+                                                      "null_reasons", "bound", "layers", "unmodelled"});
 }
 
 TEST_CASE("numbers survive the round trip and whole numbers stay integers", "[report][json]") {

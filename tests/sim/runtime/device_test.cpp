@@ -19,7 +19,9 @@ namespace {
 constexpr double kUs = 1e-6;
 
 /// Microseconds of a point in time; exact for the whole microseconds used here.
-std::int64_t us(engine::SimTime t) { return t.ps / 1'000'000; }
+std::int64_t us(engine::SimTime t) {
+  return t.ps / 1'000'000;
+}
 
 /// 4 us from launch to first CTA, 1 us between kernels.
 constexpr LaunchModel kToyLaunch{Seconds{4 * kUs}, Seconds{1 * kUs}, false, Seconds{10 * kUs}};
@@ -30,7 +32,9 @@ std::vector<Seconds> kernels(std::initializer_list<double> microseconds) {
   return out;
 }
 
-std::int64_t idle_ps(const Timeline& t) { return t.total.ps - t.gpu_busy.ps - t.waiting_for_host.ps; }
+std::int64_t idle_ps(const Timeline& t) {
+  return t.total.ps - t.gpu_busy.ps - t.waiting_for_host.ps;
+}
 
 }  // namespace
 
@@ -146,7 +150,8 @@ TEST_CASE("a step longer than the clock is refused, not wrapped", "[runtime]") {
   CHECK_THROWS_AS(runtime::play(program, kToyLaunch), UnsupportedError);
 }
 
-TEST_CASE("spans of a stream never overlap, and a hundred thousand operations play in well under a second", "[runtime]") {
+TEST_CASE("spans of a stream never overlap, and a hundred thousand operations play in well under a second",
+          "[runtime]") {
   const auto k = kernels({7, 3});
   std::vector<Dispatch> program(100'000, Dispatch{0, Phase::forward, Seconds{9 * kUs}, k, 0});
   for (std::uint32_t i = 0; i < program.size(); ++i) program[i].node = i;
@@ -158,6 +163,7 @@ TEST_CASE("spans of a stream never overlap, and a hundred thousand operations pl
                          return b.start.ps < a.end.ps + 1'000'000;
                        }) == t.kernels.end();
   CHECK(ordered);
-  // GPU-bound: 14.5... start, then 100,000 x (7 + 3 + 2 gaps) less the last gap; the first launch leaves at 4.5, ready 8.5.
+  // GPU-bound: 14.5... start, then 100,000 x (7 + 3 + 2 gaps) less the last gap; the first launch leaves at 4.5,
+  // ready 8.5.
   CHECK(t.total.ps == 8'500'000 + 100'000LL * 12'000'000 - 1'000'000);
 }
