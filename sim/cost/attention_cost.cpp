@@ -149,8 +149,9 @@ AttentionCost::Legs AttentionCost::backward(const AttentionKernel& k, const kern
   const double full = kBackwardKeys * std::ceil(d(k.seq_q) / 64) * 64 * per_pair;
   const double shown = std::clamp(pairs / (d(k.seq_q) * rows), 0.0, 1.0);
   const double kept = std::min(1.0, shown + 0.5 * kBackwardKeys / std::max(rows, 1.0) * (1 - shown));
-  const double played = std::min(blocks, 2048.0);
-  for (double i = 0; i < played; ++i) {
+  const int played_blocks = static_cast<int>(std::min(blocks, 2048.0));
+  const double played = played_blocks;
+  for (int i = 0; i < played_blocks; ++i) {
     const double ramp =
         k.causal && k.window <= 0 ? std::min(1.0, 2 * kept * (1 - (i + 0.5) / played) + 0.5 / played) : kept;
     schedule.work.push_back(full * ramp);

@@ -41,7 +41,7 @@ kernel::ConvKernel ConvChoice::choose_square(const kernel::ConvProblem& problem)
       best = &candidate;
     }
   }
-  ensure(best != nullptr, "no kernel takes a 3x3 convolution");
+  if (best == nullptr) throw InternalError("no kernel takes a 3x3 convolution");
   kernel::ConvKernel kernel;
   kernel.problem = problem;
   kernel.algorithm = best->algorithm;

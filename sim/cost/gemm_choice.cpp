@@ -163,6 +163,7 @@ kernel::GemmTile SimtChoice::operator()(const SimtLaw& law, const kernel::GemmPr
   for (const Candidate& c : candidates) {
     if (c.seconds <= guard_ * fastest && (best == nullptr || c.score > best->score)) best = &c;
   }
+  if (best == nullptr) throw InternalError("a matrix product has no candidate kernel");
   return to_tile(*best->kernel, best->split);
 }
 
@@ -210,7 +211,7 @@ kernel::GemmTile GemmChoice::tensor_tile(const kernel::GemmProblem& problem) con
   for (const Candidate& c : candidates) {
     if (c.seconds <= law.guard() * fastest && (best == nullptr || c.utility > best->utility)) best = &c;
   }
-  ensure(best != nullptr, "a matrix product has no candidate kernel");
+  if (best == nullptr) throw InternalError("a matrix product has no candidate kernel");
   return to_tile(*best->tile, best->split, p.step_scale);
 }
 
