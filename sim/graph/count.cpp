@@ -121,7 +121,7 @@ double function_cost(OpType op) {
     case OpType::cast: return 0;
     case OpType::silu_mul:
     case OpType::gelu_mul:
-    case OpType::dropout: return 2;
+    case OpType::dropout:
     case OpType::pointwise_backward: return 2;  // The derivative and its product with dy.
     case OpType::rope: return 3;                // Two products and a sum.
     default: return 1;
