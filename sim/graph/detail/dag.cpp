@@ -102,20 +102,21 @@ std::vector<NodeId> longest_path(std::span<const Node> nodes, std::span<const Te
                                  std::span<const double> node_weight) {
   if (nodes.empty()) return {};
   const Dag dag = build(nodes, tensors);
-  std::vector<std::size_t> reverse_order;
-  reverse_order.reserve(nodes.size());
-  boost::topological_sort(dag, std::back_inserter(reverse_order));
+  std::vector<std::size_t> order;
+  order.reserve(nodes.size());
+  boost::topological_sort(dag, std::back_inserter(order));  // gives readers before what they read
+  std::reverse(order.begin(), order.end());
 
   std::vector<double> until(nodes.size(), 0);  // Heaviest path that ends just before the node.
   std::vector<NodeId> previous(nodes.size(), kNoNode);
-  for (auto v = reverse_order.rbegin(); v != reverse_order.rend(); ++v) {
-    const double here = until[*v] + node_weight[*v];
-    for (const std::size_t reader : readers(*v, dag)) {
+  for (const std::size_t v : order) {
+    const double here = until[v] + node_weight[v];
+    for (const std::size_t reader : readers(v, dag)) {
       const bool better = here > until[reader] || previous[reader] == kNoNode;
-      const bool tie = here == until[reader] && static_cast<NodeId>(*v) < previous[reader];
+      const bool tie = here == until[reader] && static_cast<NodeId>(v) < previous[reader];
       if (!better && !tie) continue;
       until[reader] = here;
-      previous[reader] = static_cast<NodeId>(*v);
+      previous[reader] = static_cast<NodeId>(v);
     }
   }
   std::size_t last = 0;
