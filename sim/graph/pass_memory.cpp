@@ -49,7 +49,8 @@ double saved_beside(const OpGraph& graph, const Node& node) {
     case OpType::attention: {
       const Tensor& y = tensor(node.outputs[0]);
       const std::int64_t width = y.shape.empty() ? 1 : std::max<std::int64_t>(y.shape.back(), 1);
-      return 4 * static_cast<double>(y.elements() / width);
+      const std::int64_t rows = y.elements() / width;
+      return 4 * static_cast<double>(rows);
     }
     case OpType::layer_norm: {
       const Tensor& x = tensor(node.inputs[0]);

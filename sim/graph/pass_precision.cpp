@@ -304,6 +304,7 @@ std::optional<Precision> parse_precision(std::string_view name) {
 const std::vector<Precision>& all_precisions() {
   static const std::vector<Precision> all = [] {
     std::vector<Precision> list;
+    list.reserve(std::size(kNames));
     for (const auto& entry : kNames) list.push_back(entry.first);
     return list;
   }();

@@ -38,6 +38,7 @@ DataType read_data_type(const Json& value, const Place& place) {
   const auto type = text != nullptr ? parse_data_type(*text) : std::nullopt;
   if (!type) {
     std::vector<std::string> names;
+    names.reserve(kDataTypes.size());
     for (const auto& known : kDataTypes) names.emplace_back(known.name);
     place.refuse(fmt::format("one of {}", fmt::join(names, ", ")), value);
   }
