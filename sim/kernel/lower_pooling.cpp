@@ -9,7 +9,6 @@ namespace voltaic::kernel {
 namespace {
 
 using graph::Node;
-using graph::OpGraph;
 using graph::OpType;
 
 std::int64_t window_of(const Node& node) {
