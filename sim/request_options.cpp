@@ -10,7 +10,6 @@
 namespace voltaic {
 namespace {
 
-using graph::Precision;
 using workloads::AttentionForm;
 using workloads::RunPhase;
 

@@ -31,6 +31,8 @@ class Bert {
   }
 
  private:
+  std::int64_t head_dim() const { return c_.hidden / c_.heads; }
+
   TensorId embeddings() {
     w_.scope("embeddings");
     const TensorId ids = w_.input("input_ids", {s_.batch, s_.seq}, DataType::int64);
@@ -74,7 +76,7 @@ class Bert {
 
   TensorId unfused(TensorId q, TensorId k, TensorId v) {
     TensorId p = attention_scores(w_, q, k, false, false);
-    p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(c_.hidden / c_.heads)));
+    p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(head_dim())));
     p = w_.apply(OpType::softmax, "softmax", {w_.apply(OpType::add, "masked", {p, mask_})});
     return attention_context(w_, w_.dropout("dropout", p, c_.attention_dropout), v, false);
   }

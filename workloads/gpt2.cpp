@@ -30,10 +30,12 @@ class Gpt2 {
         c_.tied_embeddings ? w_.apply(OpType::linear, "dense", {x, table_}) : w_.linear("dense", x, c_.vocab, false);
     if (s_.training) causal_loss(w_, logits);
     finish(workload_, logits);
-    report_cache(workload_, s_, c_.layers, c_.heads, c_.hidden / c_.heads);
+    report_cache(workload_, s_, c_.layers, c_.heads, head_dim());
   }
 
  private:
+  std::int64_t head_dim() const { return c_.hidden / c_.heads; }
+
   TensorId embeddings() {
     w_.scope("embeddings");
     const TensorId ids = w_.input("input_ids", {s_.batch, s_.seq}, DataType::int64);
@@ -76,7 +78,7 @@ class Gpt2 {
     const bool cached = reads_cache(s_);
     TensorId p = attention_scores(w_, q, k, false, cached);
     w_.host_calls(2);
-    p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(c_.hidden / c_.heads)));
+    p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(head_dim())));
     w_.host_calls(6);  // sizes, slice of the mask, the mask value, no-op casts
     p = w_.apply(OpType::where, "masked", {mask_, p, lowest_});
     p = w_.apply(OpType::softmax, "softmax", {p});

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/report/detail/layer_groups.hpp"
 #include "sim/report/units.hpp"
@@ -20,7 +21,7 @@ std::string bold(const std::string& text, const PageStyle& style) {
 
 std::string bar(double share, const PageStyle& style) {
   constexpr double kCells = 40;
-  const std::string cells(static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kCells + 0.5), '#');
+  const std::string cells(static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * kCells)), '#');
   return style.color && !cells.empty() ? "\033[36m" + cells + "\033[0m" : cells;
 }
 

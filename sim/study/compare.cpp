@@ -154,7 +154,7 @@ report::Comparison compare(Runner& runner, const Request& base, const std::vecto
     std::string label;
     for (const auto& [name, value] : point.set) {
       const bool plain = name == "gpu" || name == "precision" || name == "framework" || name == "engine";
-      label += (label.empty() ? "" : " ") + (plain ? value : name + "=" + value);
+      label += fmt::format("{}{}{}", label.empty() ? "" : " ", plain ? "" : name + "=", value);
     }
     const auto p = runner.predict(requests.back());
     classes.push_back(class_times(p));

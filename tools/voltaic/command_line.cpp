@@ -110,6 +110,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     std::string what = one_line(e.what(), 300);
     if (argc > 1) {
       std::vector<std::string> names;
+      names.reserve(kCommands.size());
       for (const auto& help : kCommands) names.emplace_back(help.name);
       const bool known = std::find(names.begin(), names.end(), argv[1]) != names.end();
       const std::string near = nearest(argv[1], names);

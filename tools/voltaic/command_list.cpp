@@ -150,10 +150,12 @@ int show_gpu(const CommandLine& line) {
 /// What this version answers, as four lines.
 std::string coverage_page() {
   std::vector<std::string> names;
+  names.reserve(kCommands.size());
   for (const auto& c : kCommands) names.emplace_back(c.name);
   std::vector<std::string> future;
   for (const auto& [name, what] : kFutureCommands) future.emplace_back(name);
   std::vector<std::string> precisions;
+  precisions.reserve(graph::all_precisions().size());
   for (const auto p : graph::all_precisions()) precisions.emplace_back(graph::to_string(p));
   std::vector<std::string> zoo;
   for (const auto& z : workloads::zoo()) zoo.push_back(z.name);

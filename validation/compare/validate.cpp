@@ -73,6 +73,7 @@ std::vector<Group> group(const std::vector<Pair>& pairs) {
     buckets[at->second].push_back(p);
   }
   std::vector<Group> groups;
+  groups.reserve(buckets.size());
   for (auto& bucket : buckets) groups.push_back(summarise(std::move(bucket)));
   return groups;
 }
