@@ -36,6 +36,8 @@ class Vit {
   }
 
  private:
+  std::int64_t head_dim() const { return c_.hidden / c_.heads; }
+
   TensorId embeddings() {
     w_.scope("embeddings");
     const Dim edge = c_.image / c_.patch;
@@ -66,7 +68,7 @@ class Vit {
 
   TensorId unfused(TensorId q, TensorId k, TensorId v) {
     TensorId p = attention_scores(w_, q, k, false, false);
-    p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(c_.hidden / c_.heads)));
+    p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(head_dim())));
     p = w_.apply(OpType::softmax, "softmax", {p});
     return attention_context(w_, w_.dropout("dropout", p, c_.attention_dropout), v, false);
   }

@@ -153,6 +153,7 @@ std::string coverage_page() {
   names.reserve(kCommands.size());
   for (const auto& c : kCommands) names.emplace_back(c.name);
   std::vector<std::string> future;
+  future.reserve(kFutureCommands.size());
   for (const auto& [name, what] : kFutureCommands) future.emplace_back(name);
   std::vector<std::string> precisions;
   precisions.reserve(graph::all_precisions().size());
