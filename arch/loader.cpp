@@ -10,6 +10,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "arch/calibration_document.hpp"
 #include "arch/detail/calibration.hpp"
 #include "arch/detail/description.hpp"
 #include "arch/detail/embedded_data.hpp"
@@ -174,11 +175,18 @@ std::vector<std::string> gpu_names() {
   return out;
 }
 
-ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Override>& overrides) {
+ResolvedGpu in_session(const ResolvedGpu& gpu, std::string_view session) {
+  ResolvedGpu out = gpu;
+  out.calibration = in_session(gpu.calibration, session);
+  return out;
+}
+
+ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Override>& overrides,
+                        const std::string& calibration_file) {
   auto named = by_name(name_or_file);
   if (!named && !looks_like_file(name_or_file)) unknown_gpu(name_or_file);
   Description d = named ? std::move(*named) : from_file(name_or_file);
-  detail::Calibration calibration = detail::calibration_for(d.spec.architecture, d.board);
+  detail::Calibration calibration = detail::calibration_for(d.spec.architecture, d.board, calibration_file);
   detail::apply_overrides(overrides, d, calibration.tree);
   ResolvedGpu out;
   out.fields = views_of(d);

@@ -25,7 +25,7 @@ std::string graph_key(const Request& r) {
 }
 
 std::string gpu_key(const Request& r) {
-  std::string key = fmt::format("{}|{}", r.gpu, static_cast<int>(r.engine));
+  std::string key = fmt::format("{}|{}|{}", r.gpu, r.calibration, static_cast<int>(r.engine));
   for (const auto& o : r.overrides) key += fmt::format("|{}{}={}", o.path, o.multiply ? "*" : "", o.value);
   return key;
 }
@@ -90,7 +90,7 @@ std::shared_ptr<const workloads::Workload> Runner::workload(const Request& reque
 
 std::shared_ptr<const Simulator> Runner::simulator(const Request& request) {
   return cached(mutex_, simulators_, gpu_key(request), [&] {
-    auto gpu = std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, request.overrides));
+    auto gpu = std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, request.overrides, request.calibration));
     return std::make_shared<const Simulator>(std::move(gpu), request.engine);
   });
 }

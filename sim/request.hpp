@@ -21,6 +21,7 @@ struct Request {
   std::string workload;
   std::string gpu = "a100-sxm4-80gb";
   std::vector<arch::Override> overrides;
+  std::string calibration;  ///< File of fitted values laid over those that ship; empty: none.
   bool training = false;
   workloads::RunPhase phase = workloads::RunPhase::whole;
   std::optional<std::int64_t> batch, seq, context, image_height, image_width;

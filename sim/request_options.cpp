@@ -179,6 +179,12 @@ const std::vector<RequestOption>& request_options() {
        [](const Request& r) { return std::string(to_string(r.engine)); }},
       {"set", "path=value", "what-if on a field of the GPU: gpu.dram.peak_bandwidth=2.4TB/s, gpu.sm.count*=1.5", true,
        true, [](Request& r, std::string_view v) { r.overrides.push_back(arch::parse_override(v)); }, overrides_shown},
+      {"calibration", "FILE", "fitted values of your own (voltaic calibrate), laid over those that ship", false, false,
+       [](Request& r, std::string_view v) {
+         if (v.empty()) refuse("calibration", "a file", v);
+         r.calibration = v;
+       },
+       [](const Request& r) { return r.calibration.empty() ? std::string("built in") : r.calibration; }},
       {"sparsity", "2:4", "2:4 sparse weights (not built yet)", false, false, set_future<0>,
        [](const Request&) { return std::string("none"); }},
       {"system", "NAME", "several GPUs (not built yet)", false, false, set_future<1>,

@@ -12,10 +12,10 @@ namespace voltaic::arch::detail {
 
 struct Calibration {
   ParameterTree tree;
-  std::string id;  ///< "2026-11-30 ampere", or "none ampere".
+  std::string id;  ///< "ampere 2026-11-30", or "ampere 2026-11-30 with mine.json".
 };
 
-/// Parsed once per architecture and board, then shared.
-Calibration calibration_for(Architecture architecture, const std::string& board);
+/// Parsed once per architecture and board, then shared. `file`: a calibration file laid over what ships (not shared).
+Calibration calibration_for(Architecture architecture, const std::string& board, const std::string& file = "");
 
 }  // namespace voltaic::arch::detail

@@ -21,9 +21,9 @@ double miss(double capacity, double x) {
   return x > capacity ? 1 - capacity / x : 0;
 }
 
-SimtKernel read_kernel(const arch::ParameterTree& tree) {
+SimtKernel read_kernel(std::string name, const arch::ParameterTree& tree) {
   SimtKernel k;
-  k.name = tree.word("name");
+  k.name = std::move(name);
   k.tile_m = static_cast<int>(tree.number("tile_m"));
   k.tile_n = static_cast<int>(tree.number("tile_n"));
   k.k_step = static_cast<int>(tree.number("k_step"));
@@ -71,7 +71,7 @@ SimtLaw::SimtLaw(const arch::ParameterTree& tree)
       row_unaligned_(tree.number_or("row_fetch_unaligned", 1)),
       store_(tree.number("store")),
       store_unaligned_(tree.number_or("store_unaligned", 1)) {
-  for (const auto& k : tree.elements("kernels")) kernels_.push_back(read_kernel(k));
+  for (const auto& name : tree.keys("kernels")) kernels_.push_back(read_kernel(name, tree.at("kernels." + name)));
   ensure(!kernels_.empty(), "a matrix calibration lists no kernel");
 }
 

@@ -2,32 +2,53 @@
 // The protocol of measured kernel tables: one eager call between two events on an idle GPU, buffers reused.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "arch/loader.hpp"
 #include "sim/cost/vector_cost.hpp"
+#include "sim/kernel/kernel_cost.hpp"
 
 namespace voltaic::cost {
 
-/// What the events see of one vector operation:
-///     T = (H^q + (L + k)^q)^(1/q)      H host floor, L host time left before the kernel, k kernel time
+/// What the events see of one framework call:
+///     T = (H^q + (L + k)^q)^(1/q)      H host floor, L host time left before the first kernel, k time of its kernels
 /// H, L and q per operation from calibration section "single_op"; k with the clock that idle gaps leave.
+/// The calls of a table that were measured in a known session take that session's clocks and host (in_session()).
 /// Fitted: [NEUDATA] FP32 eager rows.
 class SingleOp {
  public:
+  /// `gpu` must outlive this.
   explicit SingleOp(const arch::ResolvedGpu& gpu);
-  /// Time between the events of a call that makes this one launch, a vector kernel.
-  Seconds time(const kernel::Launch& launch) const;
+  /// The same with another engine for what is no vector kernel; `engine` must outlive this.
+  SingleOp(const arch::ResolvedGpu& gpu, const kernel::CostModel& engine);
+  struct Timing {
+    Seconds time;             ///< Between the events.
+    Seconds low, high;        ///< 90 % interval of `time`: quantiles of measured over predicted on fit rows left out.
+    Seconds kernel;           ///< Of the kernels alone.
+    Seconds floor;            ///< H: what the host takes at least.
+    kernel::KernelCost main;  ///< Cost of the longest kernel: what bounds the call.
+  };
+  /// A call that makes these launches; none at all: a call without GPU work.
+  Timing time(std::span<const kernel::Launch> launches) const;
+  /// Name under "single_op" whose floor such a call meets: "linear", "bmm", "conv", "softmax_warp", "add".
+  static std::string_view key(const kernel::Launch& launch);
 
  private:
   struct Floor {
     double floor_s = 0, launch_s = 0, exponent = 16;
+    double low = 1, high = 1;  ///< Measured over predicted, 5 % and 95 % quantile.
   };
-  const Floor& floor_of(const kernel::VectorKernel& kernel) const;
+  void read_floors(const arch::ResolvedGpu& gpu);
+  const Floor& floor_of(std::string_view key) const;
 
-  VectorCost cost_;
+  std::unique_ptr<const kernel::CostModel> own_;
+  const kernel::CostModel& engine_;
+  VectorCost vector_;
   std::vector<std::pair<std::string, Floor>> floors_;
   Floor fallback_;
 };

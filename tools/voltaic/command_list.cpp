@@ -134,7 +134,7 @@ int show_gpu(const CommandLine& line) {
   CommandLine inner = line;
   inner.positional = {"none"};
   const Request request = single_request(inner);
-  const auto gpu = arch::resolve_gpu(line.positional.at(1), request.overrides);
+  const auto gpu = arch::resolve_gpu(line.positional.at(1), request.overrides, request.calibration);
   if (line.json) {
     auto e = envelope("show-gpu");
     e.assumptions = gpu.notes;

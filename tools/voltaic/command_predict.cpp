@@ -23,7 +23,7 @@ SensitivityInputs sensitivity_inputs(Runner& runner, const Request& request) {
   inputs.resolve = [&request](const std::vector<arch::Override>& extra) {
     auto overrides = request.overrides;
     overrides.insert(overrides.end(), extra.begin(), extra.end());
-    return std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, overrides));
+    return std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, overrides, request.calibration));
   };
   inputs.double_batch = [&runner, request]() -> std::optional<std::pair<graph::OpGraph, SimulationOptions>> {
     Request twice = request;

@@ -24,6 +24,8 @@ struct Pair {
   double measured_s = 0;
   double predicted_s = 0;
   double low_s = 0, high_s = 0;  ///< The model's 90 % interval.
+  double size = 0;               ///< FLOP, or bytes of vector operations: the axis of "error by size".
+  bool fit = false;              ///< A row that parameters were fitted on.
   std::string explanation;       ///< What the model holds responsible for the time.
   double error() const { return (predicted_s - measured_s) / measured_s; }
 };

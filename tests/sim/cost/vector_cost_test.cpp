@@ -4,6 +4,7 @@
 #include "arch/units/literals.hpp"
 #include "sim/cost/analytic.hpp"
 #include "sim/cost/engine.hpp"
+#include "sim/cost/roofline.hpp"
 #include "sim/cost/single_op.hpp"
 #include "sim/cost/transfer_cost.hpp"
 #include "sim/kernel/vector.hpp"
@@ -161,10 +162,16 @@ TEST_CASE("an isolated kernel runs at the clock that idle gaps leave", "[cost][v
 
 TEST_CASE("events around one call see the host floor or launch plus kernel", "[cost][single]") {
   const auto gpu = toy();
-  const cost::SingleOp protocol(gpu);
-  CHECK_THAT(protocol.time(unary(1000, "add")).value, WithinRel(30e-6, 1e-3));
-  CHECK_THAT(protocol.time(unary(1000, "tanh")).value, WithinRel(20e-6, 1e-3));
-  CHECK_THAT(protocol.time(unary(10e6, "add")).value, WithinRel(812e-6, 1e-3));
+  const cost::RooflineEngine products(gpu.spec);
+  const cost::SingleOp protocol(gpu, products);
+  const auto seconds = [&](double elements, const char* function) {
+    const Launch launch = unary(elements, function);
+    return protocol.time({&launch, 1}).time.value;
+  };
+  CHECK_THAT(seconds(1000, "add"), WithinRel(30e-6, 1e-3));
+  CHECK_THAT(seconds(1000, "tanh"), WithinRel(20e-6, 1e-3));
+  CHECK_THAT(seconds(10e6, "add"), WithinRel(812e-6, 1e-3));
+  CHECK_THAT(protocol.time({}).time.value, WithinRel(20e-6, 1e-3));
 }
 
 TEST_CASE("a host copy pays its latency and the protocol share of the link", "[cost][transfer]") {
