@@ -5,7 +5,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
 
 build_packages=(g++ cmake ninja-build libboost-graph-dev libfmt-dev nlohmann-json3-dev libcli11-dev
-  libtbb-dev zlib1g-dev)
+  libtbb-dev zlib1g-dev libeigen3-dev libceres-dev)
 test_packages=(catch2 libbenchmark-dev python3 python3-jsonschema)
 
 say() { printf '%s\n' "$*" >&2; }
