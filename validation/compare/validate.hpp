@@ -40,11 +40,20 @@ struct Group {
   std::vector<Pair> worst;       ///< Largest absolute errors first, at most ten.
 };
 
+/// Errors of one network's operations, each counted as often as it occurs. Where the signed sum lies far below the
+/// absolute one, errors of layers cancel.
+struct OpsError {
+  std::string model, gpu, mode;
+  std::int64_t seq = 0, batch = 0;
+  double signed_s = 0, absolute_s = 0, measured_s = 0;
+};
+
 struct Validation {
   std::vector<Group> groups;                                  ///< In order of first appearance.
   std::vector<Pair> pairs;                                    ///< In table order.
   std::vector<std::pair<std::string, std::int64_t>> skipped;  ///< Reason and rows, sorted by reason.
   std::vector<std::string> files;
+  std::vector<OpsError> ops_errors;  ///< By network of the tables of traced operations.
 };
 
 /// Reads each table, recognises it by its columns and predicts every row; a row that cannot be predicted is counted
