@@ -29,12 +29,12 @@ class Sketch {
   std::size_t operands() const { return node_.inputs.size(); }
 
   TensorId tensor(Shape shape, DataType dtype = DataType::fp32, bool wanted = true) {
-    const TensorRole role = wanted ? TensorRole::parameter : TensorRole::input;
+    // A graph without parameters is differentiated with respect to its inputs.
+    const TensorRole role = wanted ? TensorRole::input : TensorRole::buffer;
     return recipe_.graph.add_tensor({.name = "t" + std::to_string(count_++),
                                      .shape = std::move(shape),
                                      .dtype = dtype,
-                                     .role = role,
-                                     .trainable = wanted});
+                                     .role = role});
   }
   TensorId apply(OpType op, std::vector<TensorId> inputs, Attributes attributes = {}) {
     graph::Node node;
@@ -44,7 +44,8 @@ class Sketch {
     node.inputs = std::move(inputs);
     const std::string output = "t" + std::to_string(count_++);
     const auto id = graph::append(recipe_.graph, std::move(node), std::span(&output, 1), std::string(node_.name));
-    return recipe_.graph.node(id).outputs.front();
+    recipe_.graph.outputs = recipe_.graph.node(id).outputs;  // The last one written is the result.
+    return recipe_.graph.outputs.front();
   }
   TensorId transpose(TensorId x, std::vector<std::int64_t> perm) {
     Attributes attributes;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,8 @@ namespace {
 
 constexpr std::string_view kSession = "operations";
 constexpr std::string_view kHostModel = "bert_large";  ///< Its rows gave the session's host times.
+
+constexpr double kHostDecides = 0.9;  ///< Share of the host's floor in a call from which on a row tells that floor.
 
 /// Sizes beyond this are no tensor of any network.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
@@ -183,6 +186,14 @@ class Bench {
   static std::string floor_key(const kernel::Launch& launch) {
     const auto* gemm = std::get_if<kernel::GemmKernel>(&launch.detail);
     if (gemm != nullptr && !gemm->problem.bias) return "bmm";
+    const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail);
+    if (vector != nullptr && vector->function.empty()) {
+      const std::string kind(kernel::to_string(vector->kind));
+      if (vector->kind == kernel::VectorKind::embedding || vector->kind == kernel::VectorKind::dropout ||
+          vector->kind == kernel::VectorKind::norm_backward) {
+        return kind;
+      }
+    }
     return std::string(cost::SingleOp::key(launch));
   }
 
@@ -193,7 +204,7 @@ class Bench {
     p.time_s = std::max(timing.time.value, host);
     p.low_s = p.time_s * (timing.low / timing.time);
     p.high_s = p.time_s * (timing.high / timing.time);
-    p.host_decides = host >= 0.9 * p.time_s;
+    p.host_decides = host >= kHostDecides * p.time_s;
     double flop = 0;
     double bytes = 0;
     for (const auto& launch : launches) {
@@ -204,7 +215,7 @@ class Bench {
     const auto longest = std::max_element(launches.begin(), launches.end(), [](const auto& a, const auto& b) {
       return a.work.mac + a.work.traffic().value < b.work.mac + b.work.traffic().value;
     });
-    p.explanation = fmt::format("{} kernel{}, {:.1f} us of {}, {} bound; host {:.1f} us", launches.size(),
+    p.explanation = fmt::format("{} kernel{}, {:.1f} us, mostly {}, {} bound; host {:.1f} us", launches.size(),
                                 launches.size() == 1 ? "" : "s", 1e6 * timing.kernel.value, longest->name,
                                 kernel::to_string(timing.main.bound()), 1e6 * host);
     return p;
@@ -276,14 +287,14 @@ class Table {
     try {
       predict(row);
     } catch (const UnsupportedError& e) {
-      skip(out_, e.what());
+      missed(row, "forward", e.what());
     }
   }
 
  private:
   void predict(const OpsRow& row) {
     Recipe recipe = recipe_of(row.node);
-    if (!recipe.reason.empty()) return skip(out_, recipe.reason);
+    if (!recipe.reason.empty()) return missed(row, "forward", recipe.reason);
     const Bench& on = bench(row.gpu);
     graph::OpGraph trained = recipe.graph;
     const bool gradient = row.node.differentiated && !trained.nodes().empty();
@@ -293,14 +304,22 @@ class Table {
                                   : on.call(trained, graph::Phase::forward, recipe.views, recipe.one_kernel);
     record(row, recipe, "forward", row.forward_s, forward);
     if (!gradient) return;
-    if (!recipe.backward_reason.empty()) return skip(out_, recipe.backward_reason);
+    if (!recipe.backward_reason.empty()) return missed(row, "backward", recipe.backward_reason);
     record(row, recipe, "backward", row.backward_s, backward(on, recipe, trained));
+  }
+
+  void missed(const OpsRow& row, const char* mode, const std::string& reason) {
+    skip(out_, reason);
+    ++out_.missed[{fmt::format("operations in networks, {}", mode), row.table_gpu}];
   }
 
   void record(const OpsRow& row, const Recipe& recipe, const char* mode, double measured_s, const Predicted& p) {
     const bool fit = row.fit_side && p.host_decides;
     if (split_ == "report" && fit) return skip(out_, "fit row");
     if (split_ == "fit" && !fit) return skip(out_, "report row");
+    if (!std::isfinite(p.time_s) || !std::isfinite(p.low_s) || !std::isfinite(p.high_s)) {
+      return missed(row, mode, "the shape is beyond what the model can count");
+    }
     Pair pair;
     pair.gpu = row.table_gpu;
     pair.op = recipe.op;
@@ -341,6 +360,7 @@ class Table {
     if (!held) {
       Request request;
       request.gpu = gpu;
+      request.calibration = out_.options.calibration;
       held = std::make_unique<Bench>(runner_.simulator(request)->gpu());
     }
     return *held;
