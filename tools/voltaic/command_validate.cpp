@@ -25,39 +25,77 @@ double fraction(const std::string& text) {
   return value;
 }
 
+/// "linear,bmm" as two words.
+std::vector<std::string> words(const std::string& list, const char* option) {
+  std::vector<std::string> out;
+  std::string_view rest = list;
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    if (comma == 0) throw UsageError(fmt::format("{}: expected names with commas between, got '{}'", option, one_line(list)));
+    out.emplace_back(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return out;
+}
+
+validation::ValidateOptions options_of(const CommandLine& line) {
+  if (line.split != "all" && line.split != "fit" && line.split != "report")
+    throw UsageError("--split: expected fit, report or all");
+  validation::ValidateOptions options;
+  options.split = line.split;
+  options.gpus = words(line.gpu, "--gpu");
+  options.ops = words(line.op, "--op");
+  options.calibration = line.calibration;
+  options.jobs = line.jobs;
+  return options;
+}
+
+std::string document(const CommandLine& line, const validation::Validation& v) {
+  report::Envelope e;
+  e.command = "validate";
+  e.tool_version = VOLTAIC_VERSION;
+  for (const auto& file : v.files) e.inputs.push_back({file, ""});
+  e.request = {{"split", line.split}};
+  if (!line.gpu.empty()) e.request.emplace_back("gpu", line.gpu);
+  if (!line.op.empty()) e.request.emplace_back("op", line.op);
+  if (!line.calibration.empty()) e.request.emplace_back("calibration", line.calibration);
+  e.warnings = v.warnings;
+  return report::document_json(e, validation::validation_json(v));
+}
+
+/// Exit 6 when a group is worse than the limit, or when there is nothing to hold against it.
+int held_against(double limit, const validation::Validation& v) {
+  if (limit < 0) return kExitOk;
+  if (v.pairs.empty()) {
+    say("voltaic: no row could be predicted, so nothing was held against --fail-above");
+    return kExitValidation;
+  }
+  for (const auto& g : v.groups) {
+    if (g.mape <= limit) continue;
+    say(fmt::format("voltaic: {} {} {}{}: mean error {:.3f} is above {}", g.gpu, g.op, g.mode,
+                    g.origin.empty() ? "" : " " + g.origin, g.mape, limit));
+    return kExitValidation;
+  }
+  return kExitOk;
+}
+
 }  // namespace
 
 int run_validate(const CommandLine& line) {
   if (line.measured.empty()) throw UsageError("validate: expected --measured FILE...");
-  if (line.split != "all" && line.split != "fit" && line.split != "report")
-    throw UsageError("--split: expected fit, report or all");
   const double limit = line.fail_above.empty() ? -1 : fraction(line.fail_above);
+  if (!line.report.empty() && line.report == line.output)
+    throw UsageError("--report: expected another file than --output");
   Runner runner;
-  const validation::Validation v = validation::validate(runner, line.measured, line.split);
-  std::string text;
+  const validation::Validation v = validation::validate(runner, line.measured, options_of(line));
   if (line.json) {
-    report::Envelope e;
-    e.command = "validate";
-    e.tool_version = VOLTAIC_VERSION;
-    for (const auto& file : v.files) e.inputs.push_back({file, ""});
-    e.request = {{"split", line.split}};
-    text = report::document_json(e, validation::validation_json(v));
+    write_file(line.output, document(line, v));
   } else {
-    text = line.csv ? validation::validation_csv(v) : validation::validation_page(v, page_style(line.no_color).width);
+    write_file(line.output, line.csv ? validation::validation_csv(v)
+                                     : validation::validation_page(v, page_style(line.no_color).width));
   }
-  write_file(line.output, text);
-  if (limit >= 0 && v.pairs.empty()) {
-    say("voltaic: no row could be predicted, so nothing was held against --fail-above");
-    return kExitValidation;
-  }
-  if (limit >= 0) {
-    for (const auto& g : v.groups) {
-      if (g.mape <= limit) continue;
-      say(fmt::format("voltaic: {} {} {}: mean error {:.3f} is above {}", g.gpu, g.op, g.mode, g.mape, limit));
-      return kExitValidation;
-    }
-  }
-  return kExitOk;
+  if (!line.report.empty()) write_file(line.report, validation::validation_html(v));
+  return held_against(limit, v);
 }
 
 }  // namespace voltaic::tools

@@ -136,6 +136,22 @@ std::optional<std::int64_t> CsvTable::integer(std::size_t row, std::string_view 
   return static_cast<std::int64_t>(*value);
 }
 
+std::size_t CsvTable::keep(const std::function<bool(std::size_t)>& wanted) {
+  std::size_t kept = 0;
+  for (std::size_t row = 0; row < cells_.size(); ++row) {
+    if (!wanted(row)) continue;
+    if (kept != row) {
+      cells_[kept] = std::move(cells_[row]);
+      lines_[kept] = lines_[row];
+    }
+    ++kept;
+  }
+  const std::size_t dropped = cells_.size() - kept;
+  cells_.resize(kept);
+  lines_.resize(kept);
+  return dropped;
+}
+
 std::string CsvTable::place(std::size_t row) const {
   return fmt::format("{}: line {}", path_, lines_[row]);
 }

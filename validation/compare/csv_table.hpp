@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ class CsvTable {
   /// finite number.
   std::optional<double> number(std::size_t row, std::string_view column) const;
   std::optional<std::int64_t> integer(std::size_t row, std::string_view column) const;
+  /// Drops the rows for which `wanted` is false; says how many.
+  std::size_t keep(const std::function<bool(std::size_t)>& wanted);
   /// "e2e.csv: line 7": where a row came from.
   std::string place(std::size_t row) const;
 

@@ -274,6 +274,7 @@ KernelRows read_kernel_rows(const CsvTable& table) {
       out.rows.push_back(std::move(read));
     } else {
       ++skipped[reason];
+      out.skipped_lines.push_back(row);
     }
   }
   out.skipped.assign(skipped.begin(), skipped.end());

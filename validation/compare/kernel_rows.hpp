@@ -59,6 +59,7 @@ bool is_kernel_table(const CsvTable& table);
 struct KernelRows {
   std::vector<KernelRow> rows;                                ///< In table order.
   std::vector<std::pair<std::string, std::int64_t>> skipped;  ///< Reason and rows.
+  std::vector<std::size_t> skipped_lines;                     ///< Those rows of the table.
 };
 /// Rows that can be predicted; throws ConfigError naming file, line and column for values that make no sense (a size
 /// below 1, a time that is not positive).

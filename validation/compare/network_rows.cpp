@@ -3,11 +3,14 @@
 // pass. The table's time has no loss and no optimizer. Rows flagged `fw_host_bound` were slowed in their forward pass
 // by memory allocation on the host; their backward time is compared alone.
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 
 #include <algorithm>
-#include <cctype>
+#include <iterator>
+#include <optional>
 
 #include "arch/units/error.hpp"
+#include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/validate.hpp"
 
 namespace voltaic::validation {
@@ -26,17 +29,14 @@ std::string_view zoo_name(std::string_view model) {
   return {};
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
+constexpr std::string_view kSeveralGpus = "several GPUs";
 
 struct Ask {
   Request request;
-  bool backward_only = false;
-  double measured_s = 0;
+  std::string table_gpu, label;
+  bool host_bound = false;                      ///< Its forward pass is no measure of the GPU.
+  double measured_s = 0;                        ///< Of the whole; of the backward pass where host_bound.
+  std::optional<double> forward_s, backward_s;  ///< Training.
 };
 
 std::int64_t size_of(const CsvTable& table, std::size_t row, const char* column) {
@@ -45,42 +45,57 @@ std::int64_t size_of(const CsvTable& table, std::size_t row, const char* column)
   return *value;
 }
 
-/// Why the row cannot be predicted, or what to ask.
-std::string ask_of(const CsvTable& table, std::size_t row, Ask& ask) {
+std::optional<double> time_of(const CsvTable& table, std::size_t row, const char* column) {
+  const auto ms = table.number(row, column);
+  if (!ms) return std::nullopt;
+  constexpr double kShortestMs = 1e-6;  // one nanosecond: no network is faster
+  if (!(*ms >= kShortestMs)) {
+    throw ConfigError(table.place(row), column, fmt::format("expected a time in milliseconds, got {}", *ms));
+  }
+  return *ms * 1e-3;
+}
+
+/// Empty, or why the row cannot be predicted.
+std::string request_of(const CsvTable& table, std::size_t row, Request& request) {
   const auto model = table.text(row, "model");
-  const auto zoo = zoo_name(model);
-  if (zoo.empty()) return fmt::format("model {} is not in the zoo", one_line(model));
+  request.workload = zoo_name(model);
+  if (request.workload.empty()) return fmt::format("model {} is not in the zoo", one_line(model));
   const auto gpus = table.integer(row, "n_gpus");
   if (!gpus || *gpus < 1) throw ConfigError(table.place(row), "n_gpus", "expected a count of at least 1");
-  if (*gpus != 1) return "several GPUs";
-  const auto names = arch::gpu_names();
-  const std::string gpu = lower(table.text(row, "gpu"));
-  if (std::find(names.begin(), names.end(), gpu) == names.end()) return fmt::format("GPU {} is unknown", one_line(gpu));
+  if (*gpus != 1) return std::string(kSeveralGpus);
+  request.gpu = gpu_of(table.text(row, "gpu"));
+  if (request.gpu.empty()) return fmt::format("GPU {} is unknown", one_line(table.text(row, "gpu")));
   const auto option = table.text(row, "option");
   if (!option.empty() && option != "fusion") return fmt::format("option {}", one_line(option));
-
-  ask.request.workload = zoo;
-  ask.request.gpu = gpu;
   const auto mode = table.text(row, "mode");
   if (mode != "inf" && mode != "train") {
     throw ConfigError(table.place(row), "mode", fmt::format("expected inf or train, got '{}'", one_line(mode)));
   }
-  ask.request.training = mode == "train";
-  ask.request.seq = size_of(table, row, "seq");
-  ask.request.batch = size_of(table, row, "batch");
-  ask.request.precision = graph::Precision::fp32;
-  ask.request.attention = workloads::AttentionForm::unfused;
-  ask.request.framework = option == "fusion" ? kernel::Framework::compiled : kernel::Framework::eager;
-  ask.request.include_optimizer = false;
-  ask.request.include_loss = false;
-  ask.backward_only = table.text(row, "flag") == "fw_host_bound";
-  const auto measured = table.number(row, ask.backward_only ? "bw_ms" : "e2e_ms");
-  if (!measured) return "no measured time";
-  constexpr double kShortestMs = 1e-6;  // one nanosecond: no network is faster
-  if (!(*measured >= kShortestMs)) {
-    throw ConfigError(table.place(row), "e2e_ms", fmt::format("expected a time in milliseconds, got {}", *measured));
+  request.training = mode == "train";
+  request.seq = size_of(table, row, "seq");
+  request.batch = size_of(table, row, "batch");
+  request.precision = graph::Precision::fp32;
+  request.attention = workloads::AttentionForm::unfused;
+  request.framework = option == "fusion" ? kernel::Framework::compiled : kernel::Framework::eager;
+  request.include_optimizer = false;
+  request.include_loss = false;
+  return "";
+}
+
+/// Empty, or why the row cannot be predicted.
+std::string ask_of(const CsvTable& table, std::size_t row, Ask& ask) {
+  std::string reason = request_of(table, row, ask.request);
+  if (!reason.empty()) return reason;
+  ask.table_gpu = one_line(table.text(row, "gpu"));
+  ask.label = network_label(one_line(table.text(row, "model")), *ask.request.seq, *ask.request.batch);
+  ask.host_bound = table.text(row, "flag") == "fw_host_bound";
+  if (ask.request.training) {
+    if (!ask.host_bound) ask.forward_s = time_of(table, row, "fw_ms");
+    ask.backward_s = time_of(table, row, "bw_ms");
   }
-  ask.measured_s = *measured * 1e-3;
+  const auto measured = ask.host_bound ? time_of(table, row, "bw_ms") : time_of(table, row, "e2e_ms");
+  if (!measured) return "no measured time";
+  ask.measured_s = *measured;
   return "";
 }
 
@@ -95,6 +110,55 @@ std::string explain(const report::Prediction& p) {
   return fmt::format("{:.0f} % bound by {}", 100 * p.bound[largest], name);
 }
 
+/// A pass of the prediction against its measured time; the interval is the whole run's, scaled.
+Pair pair_of(const Ask& ask, const report::Prediction& p, Seconds predicted, double measured_s) {
+  Pair pair;
+  pair.gpu = ask.table_gpu;
+  pair.op = "network";
+  pair.dtype = "fp32";
+  pair.mode = ask.request.training ? "training" : "inference";
+  if (ask.request.framework == kernel::Framework::compiled) pair.mode += " fusion";
+  pair.label = ask.label;
+  pair.measured_s = measured_s;
+  pair.predicted_s = predicted.value;
+  const double share = p.total.value > 0 ? predicted / p.total : 0;
+  pair.low_s = share * p.interval.low.value;
+  pair.high_s = share * p.interval.high.value;
+  pair.explanation = explain(p);
+  return pair;
+}
+
+struct Answer {
+  std::vector<Pair> pairs;
+  std::string reason;  ///< Why there are none.
+};
+
+Answer answer(Runner& runner, const Ask& ask) {
+  Answer out;
+  report::Prediction p;
+  try {
+    p = runner.predict(ask.request);
+  } catch (const std::runtime_error& e) {
+    out.reason = e.what();
+    return out;
+  }
+  out.pairs.push_back(pair_of(ask, p, ask.host_bound ? p.backward : p.total, ask.measured_s));
+  if (!ask.request.training) {
+    out.pairs.front().family = "network inference";
+    return out;
+  }
+  if (ask.host_bound) out.pairs.front().label += " (backward)";
+  const auto pass = [&](const char* mode, Seconds predicted, const std::optional<double>& measured_s) {
+    if (!measured_s) return;
+    out.pairs.push_back(pair_of(ask, p, predicted, *measured_s));
+    out.pairs.back().mode += mode;
+    out.pairs.back().family = "network training";
+  };
+  pass(" forward", p.forward, ask.forward_s);
+  pass(" backward", p.backward, ask.backward_s);
+  return out;
+}
+
 }  // namespace
 
 bool is_network_table(const CsvTable& table) {
@@ -104,35 +168,31 @@ bool is_network_table(const CsvTable& table) {
   return true;
 }
 
+std::string network_label(std::string_view model, std::int64_t seq, std::int64_t batch) {
+  return fmt::format("{} seq {} batch {}", model, seq, batch);
+}
+
 void predict_network_rows(Runner& runner, const CsvTable& table, Validation& out) {
+  std::vector<Ask> asks;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     Ask ask;
     const std::string reason = ask_of(table, row, ask);
-    if (!reason.empty()) {
-      skip(out, reason);
+    if (reason.empty()) {
+      ask.request.calibration = out.options.calibration;
+      asks.push_back(std::move(ask));
       continue;
     }
-    Pair pair;
-    try {
-      const auto p = runner.predict(ask.request);
-      pair.predicted_s = ask.backward_only ? p.backward.value : p.total.value;
-      const double scale = p.total.value > 0 ? pair.predicted_s / p.total.value : 0;
-      pair.low_s = p.interval.low.value * scale;
-      pair.high_s = p.interval.high.value * scale;
-      pair.explanation = explain(p);
-    } catch (const std::runtime_error& e) {
-      skip(out, e.what());
-      continue;
-    }
-    pair.gpu = table.text(row, "gpu");
-    pair.op = "network";
-    pair.dtype = "fp32";
-    pair.mode = ask.request.training ? "training" : "inference";
-    if (ask.request.framework == kernel::Framework::compiled) pair.mode += " fusion";
-    pair.label = fmt::format("{} seq {} batch {}{}", table.text(row, "model"), table.text(row, "seq"),
-                             table.text(row, "batch"), ask.backward_only ? " (backward)" : "");
-    pair.measured_s = ask.measured_s;
-    out.pairs.push_back(std::move(pair));
+    skip(out, reason);
+    // Rows of several GPUs are another subject than the pooled lines, which are of one.
+    if (reason == kSeveralGpus) continue;
+    const char* family = table.text(row, "mode") == "train" ? "network training" : "network inference";
+    ++out.missed[{family, one_line(table.text(row, "gpu"))}];
+  }
+  std::vector<Answer> answers(asks.size());
+  tbb::parallel_for(std::size_t{0}, asks.size(), [&](std::size_t i) { answers[i] = answer(runner, asks[i]); });
+  for (auto& [pairs, reason] : answers) {
+    if (!reason.empty()) skip(out, reason);
+    std::move(pairs.begin(), pairs.end(), std::back_inserter(out.pairs));
   }
 }
 

@@ -1,60 +1,134 @@
 // SPDX-License-Identifier: MIT
 #include "validation/compare/validate.hpp"
 
+#include <fmt/format.h>
+#include <tbb/task_arena.h>
+
 #include <algorithm>
-#include <cmath>
-#include <tuple>
+#include <cctype>
+#include <set>
 
 #include "arch/units/error.hpp"
+#include "validation/compare/kernel_rows.hpp"
+#include "validation/compare/ops_rows.hpp"
 
 namespace voltaic::validation {
 namespace {
 
-constexpr std::size_t kWorst = 10;
+/// Reasons that say nothing about the model: what the options left out, and what is no measurement.
+constexpr std::string_view kFitRow = "fit row", kReportRow = "report row", kOtherGpu = "left out by --gpu",
+                           kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config";
 
-/// The q-quantile of sorted values, interpolated between neighbours.
-double quantile(const std::vector<double>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+bool is_left_out(std::string_view reason) {
+  return reason == kFitRow || reason == kReportRow || reason == kOtherGpu || reason == kOtherOp || reason == kPeer ||
+         reason == kConfig;
 }
 
-auto key(const Pair& p) {
-  return std::tie(p.gpu, p.op, p.dtype, p.mode, p.origin);
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
 }
 
-Group summarise(std::vector<Pair> pairs) {
-  Group g;
-  const Pair& first = pairs.front();
-  g.gpu = first.gpu;
-  g.op = first.op;
-  g.dtype = first.dtype;
-  g.mode = first.mode;
-  g.origin = first.origin;
-  g.rows = static_cast<std::int64_t>(pairs.size());
-  const double n = static_cast<double>(pairs.size());
-  std::vector<double> errors;
-  for (const auto& p : pairs) {
-    errors.push_back(std::abs(p.error()));
-    g.mape += errors.back() / n;
-    g.bias += p.error() / n;
-    g.interval_coverage += (p.low_s <= p.measured_s && p.measured_s <= p.high_s ? 1 : 0) / n;
-    if (p.predicted_s > 0) g.interval_width += (p.high_s - p.low_s) / p.predicted_s / n;
+bool has_all(const CsvTable& table, std::initializer_list<const char*> columns) {
+  return std::all_of(columns.begin(), columns.end(), [&](const char* c) { return table.has(c); });
+}
+
+/// Predictions of others for the same rows.
+bool is_peer_table(const CsvTable& table) {
+  return has_all(table, {"model", "gpu", "predictor", "pred_e2e_ms"}) ||
+         has_all(table, {"model", "gpu", "name", "kind", "repeat", "roofline_fw_us"});
+}
+/// Shapes of models.
+bool is_config_table(const CsvTable& table) {
+  return has_all(table, {"model", "arch", "layers", "hidden", "heads"});
+}
+
+/// Keeps the rows that --gpu and --op name, counts the others, and remembers which names were met.
+class Filter {
+ public:
+  explicit Filter(const ValidateOptions& options) : ops_(options.ops) {
+    for (const auto& gpu : options.gpus) gpus_.push_back(lower(gpu));
   }
-  std::sort(errors.begin(), errors.end());
-  g.median_ape = quantile(errors, 0.5);
-  g.p90_ape = quantile(errors, 0.9);
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Pair& a, const Pair& b) { return std::abs(a.error()) > std::abs(b.error()); });
-  if (pairs.size() > kWorst) pairs.resize(kWorst);
-  g.worst = std::move(pairs);
-  return g;
+
+  void apply(CsvTable& table, Validation& out) {
+    if (!gpus_.empty() && table.has("gpu")) {
+      const auto dropped = table.keep([&](std::size_t row) { return met(gpus_, lower(table.text(row, "gpu")), met_gpus_); });
+      skip(out, std::string(kOtherGpu), static_cast<std::int64_t>(dropped));
+    }
+    if (!ops_.empty() && is_kernel_table(table)) {
+      const auto dropped = table.keep([&](std::size_t row) { return met(ops_, table.text(row, "op"), met_ops_); });
+      skip(out, std::string(kOtherOp), static_cast<std::int64_t>(dropped));
+    }
+  }
+  /// Rows of other tables know their operation once they are predicted.
+  void apply(Validation& out, std::size_t first) {
+    if (ops_.empty()) return;
+    const auto from = out.pairs.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = std::remove_if(from, out.pairs.end(), [&](const Pair& p) { return !met(ops_, p.op, met_ops_); });
+    skip(out, std::string(kOtherOp), std::distance(end, out.pairs.end()));
+    out.pairs.erase(end, out.pairs.end());
+  }
+  bool wants_networks() {
+    return ops_.empty() || met(ops_, "network", met_ops_);
+  }
+  /// A name that no row bears is a slip of the user.
+  void check() const {
+    for (const auto& gpu : gpus_) {
+      if (!met_gpus_.contains(gpu)) throw UsageError(fmt::format("--gpu: no table has rows of '{}'", one_line(gpu)));
+    }
+    for (const auto& op : ops_) {
+      if (!met_ops_.contains(op)) throw UsageError(fmt::format("--op: no table has rows of '{}'", one_line(op)));
+    }
+  }
+
+ private:
+  static bool met(const std::vector<std::string>& wanted, std::string_view word, std::set<std::string, std::less<>>& seen) {
+    if (std::find(wanted.begin(), wanted.end(), word) == wanted.end()) return false;
+    seen.emplace(word);
+    return true;
+  }
+
+  std::vector<std::string> gpus_, ops_;
+  std::set<std::string, std::less<>> met_gpus_, met_ops_;
+};
+
+void predict_networks(Runner& runner, const CsvTable& table, Filter& filter, Validation& out) {
+  const auto rows = static_cast<std::int64_t>(table.rows());
+  if (!filter.wants_networks()) return skip(out, std::string(kOtherOp), rows);
+  if (out.options.split == "fit") return skip(out, std::string(kReportRow), rows);
+  predict_network_rows(runner, table, out);
+}
+
+/// Calls inside networks pool by pass; host times alone do not.
+void predict_operations(Runner& runner, const CsvTable& table, Filter& filter, Validation& out) {
+  const std::size_t first = out.pairs.size();
+  predict_ops_rows(runner, table, out.options.split, out);
+  filter.apply(out, first);
+  for (std::size_t i = first; i < out.pairs.size(); ++i) {
+    Pair& p = out.pairs[i];
+    if (p.family.empty() && p.op != "host") p.family = fmt::format("operations in networks, {}", p.mode);
+  }
+}
+
+void predict_table(Runner& runner, CsvTable table, Filter& filter, Validation& out) {
+  if (is_peer_table(table)) return skip(out, std::string(kPeer), static_cast<std::int64_t>(table.rows()));
+  if (is_config_table(table)) return skip(out, std::string(kConfig), static_cast<std::int64_t>(table.rows()));
+  filter.apply(table, out);
+  if (is_network_table(table)) return predict_networks(runner, table, filter, out);
+  if (is_ops_table(table)) return predict_operations(runner, table, filter, out);
+  if (is_kernel_table(table)) return predict_kernel_rows(runner, table, out);
+  throw UnsupportedError(table.path() +
+                         ": this kind of table is not read: expected columns of kernels (op,gpu,...,latency_us with "
+                         "b,m,n,k or rows,cols or b,c_in,c_out,ksize,h_in,stride,pad), of networks "
+                         "(model,gpu,n_gpus,mode,seq,batch,option,e2e_ms) or of traced operations");
 }
 
 }  // namespace
 
 void skip(Validation& out, const std::string& reason, std::int64_t rows) {
+  if (rows == 0) return;
   const auto at = std::lower_bound(out.skipped.begin(), out.skipped.end(), reason,
                                    [](const auto& entry, const std::string& r) { return entry.first < r; });
   if (at != out.skipped.end() && at->first == reason) {
@@ -64,36 +138,25 @@ void skip(Validation& out, const std::string& reason, std::int64_t rows) {
   }
 }
 
-std::vector<Group> group(const std::vector<Pair>& pairs) {
-  std::vector<std::vector<Pair>> buckets;
-  std::map<std::tuple<std::string, std::string, std::string, std::string, std::string>, std::size_t> index;
-  for (const auto& p : pairs) {
-    const auto [at, fresh] = index.emplace(key(p), buckets.size());
-    if (fresh) buckets.emplace_back();
-    buckets[at->second].push_back(p);
-  }
-  std::vector<Group> groups;
-  groups.reserve(buckets.size());
-  for (auto& bucket : buckets) groups.push_back(summarise(std::move(bucket)));
-  return groups;
+std::int64_t Validation::asked() const {
+  auto times = static_cast<std::int64_t>(pairs.size());
+  for (const auto& [reason, rows] : skipped) times += is_left_out(reason) ? 0 : rows;
+  return times;
 }
 
-Validation validate(Runner& runner, const std::vector<std::string>& files, const std::string& split) {
+Validation validate(Runner& runner, const std::vector<std::string>& files, const ValidateOptions& options) {
   Validation out;
   out.files = files;
-  for (const auto& file : files) {
-    const CsvTable table = CsvTable::read(file);
-    if (is_network_table(table) && split == "fit") {
-      skip(out, "report row", static_cast<std::int64_t>(table.rows()));
-    } else if (is_network_table(table)) {
-      predict_network_rows(runner, table, out);
-    } else {
-      throw UnsupportedError(
-          file +
-          ": this kind of table is not read yet; end-to-end tables (model,gpu,n_gpus,mode,seq,batch,...,e2e_ms) are");
-    }
-  }
+  out.options = options;
+  Filter filter(options);
+  tbb::task_arena arena(options.jobs > 0 ? options.jobs : tbb::this_task_arena::max_concurrency());
+  arena.execute([&] {
+    for (const auto& file : files) predict_table(runner, CsvTable::read(file), filter, out);
+  });
+  filter.check();
   out.groups = group(out.pairs);
+  out.pooled = pool(out);
+  out.warnings = cancellations(out);
   return out;
 }
 

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// A validation as a page for a terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/report/text_table.hpp"
+#include "sim/report/units.hpp"
+#include "validation/compare/validate.hpp"
+
+namespace voltaic::validation {
+namespace {
+
+using report::Align;
+using report::TextTable;
+
+constexpr std::size_t kWorstOnPage = 3;
+
+std::string percent(double fraction) {
+  return fmt::format("{:.1f}", 100 * fraction);
+}
+std::string signed_percent(double fraction) {
+  return fmt::format("{:+.1f}", 100 * fraction);
+}
+std::string time(double seconds) {
+  return report::format_time(Seconds{seconds});
+}
+
+std::string every_row(const Validation& v, const report::PageStyle& style) {
+  TextTable table;
+  table.column("gpu", Align::left);
+  table.column("op", Align::left);
+  table.column("mode", Align::left);
+  table.column("row", Align::left, true);
+  table.column("measured");
+  table.column("predicted");
+  table.column("error %");
+  for (const auto& p : v.pairs)
+    table.row({p.gpu, p.op, p.mode, p.label, time(p.measured_s), time(p.predicted_s), signed_percent(p.error())});
+  return table.render(style) + "\n";
+}
+
+std::string groups(const Validation& v, const report::PageStyle& style) {
+  const bool types = std::any_of(v.groups.begin(), v.groups.end(), [](const Group& g) { return g.dtype != "fp32"; });
+  TextTable table;
+  table.column("gpu", Align::left);
+  table.column("op", Align::left, true);
+  if (types) table.column("dtype", Align::left);
+  table.column("mode", Align::left);
+  table.column("origin", Align::left);
+  for (const char* name : {"rows", "mean %", "median", "p90", "bias", "covered", "width"}) table.column(name);
+  for (const auto& g : v.groups) {
+    std::vector<std::string> cells{g.gpu, g.op};
+    if (types) cells.push_back(g.dtype);
+    for (auto& cell :
+         {g.mode, g.origin, std::to_string(g.rows), percent(g.mape), percent(g.median_ape), percent(g.p90_ape),
+          signed_percent(g.bias), percent(g.interval_coverage), percent(g.interval_width)})
+      cells.push_back(cell);
+    table.row(std::move(cells));
+  }
+  return table.render(style) + "\n";
+}
+
+/// The rows that say most about what a group's error is made of.
+std::string worst(const Validation& v, const report::PageStyle& style) {
+  std::string out;
+  for (const auto& g : v.groups) {
+    out += fmt::format("worst of {} {}{} {}{}\n", g.gpu, g.op, g.dtype == "fp32" ? "" : " " + g.dtype, g.mode,
+                       g.origin.empty() ? "" : " (" + g.origin + ")");
+    for (std::size_t i = 0; i < std::min(kWorstOnPage, g.worst.size()); ++i) {
+      const Pair& p = g.worst[i];
+      out += report::wrap(fmt::format("{}: measured {}, predicted {} ({} %): {}", p.label, time(p.measured_s),
+                                      time(p.predicted_s), signed_percent(p.error()), p.explanation),
+                          style.width, "  ") +
+             "\n";
+    }
+  }
+  return out + "\n";
+}
+
+std::string pooled(const Validation& v, const report::PageStyle& style) {
+  TextTable table;
+  table.column("family", Align::left, true);
+  table.column("gpu", Align::left);
+  for (const char* name : {"rows", "of", "mean %", "median", "p90", "worst", "bias", "covered", "width"})
+    table.column(name);
+  std::string_view last;
+  for (const auto& p : v.pooled) {
+    if (!last.empty() && last != p.name) table.rule();
+    last = p.name;
+    table.row({p.name, p.gpu, std::to_string(p.rows), std::to_string(p.rows_total), percent(p.mape),
+               percent(p.median_ape), percent(p.p90_ape), percent(p.max_ape), signed_percent(p.bias),
+               percent(p.interval_coverage), percent(p.interval_width)});
+  }
+  return table.render(style);
+}
+
+}  // namespace
+
+std::string validation_page(const Validation& v, int width) {
+  const report::PageStyle style{width, false};
+  const bool few = v.pairs.size() <= kRowsOnPage;
+  std::string out = few ? every_row(v, style) : "";
+  out += groups(v, style);
+  if (!few) out += worst(v, style);
+  if (!v.pooled.empty()) out += pooled(v, style);
+  for (const auto& warning : v.warnings) out += "\n" + report::wrap("warning: " + warning, width, "  ");
+  out += fmt::format("\n{} of {} measured times predicted", v.pairs.size(), v.asked());
+  for (const auto& [reason, count] : v.skipped) out += fmt::format("\n  skipped {}: {}", count, reason);
+  return out + "\n";
+}
+
+}  // namespace voltaic::validation
