@@ -22,6 +22,15 @@ void set_tile(kernel::GemmTile& tile, int m, int n, bool tensor_cores) {
 
 }  // namespace
 
+kernel::ConvKernel to_kernel(const SquareKernel& square, const kernel::ConvProblem& problem) {
+  kernel::ConvKernel kernel;
+  kernel.problem = problem;
+  kernel.algorithm = square.algorithm;
+  set_tile(kernel.tile, square.tile_m, square.tile_n, false);
+  kernel.tile.name = square.name;
+  return kernel;
+}
+
 ConvChoice::ConvChoice(const arch::ResolvedGpu& gpu)
     : gpu_(gpu.spec), square_(gpu.calibration.at("convolution")), general_(gpu.calibration.at("convolution")) {}
 
@@ -42,12 +51,7 @@ kernel::ConvKernel ConvChoice::choose_square(const kernel::ConvProblem& problem)
     }
   }
   if (best == nullptr) throw InternalError("no kernel takes a 3x3 convolution");
-  kernel::ConvKernel kernel;
-  kernel.problem = problem;
-  kernel.algorithm = best->algorithm;
-  set_tile(kernel.tile, best->tile_m, best->tile_n, false);
-  kernel.tile.name = best->name;
-  return kernel;
+  return to_kernel(*best, problem);
 }
 
 kernel::ConvKernel ConvChoice::operator()(const kernel::ConvProblem& problem) const {

@@ -10,6 +10,9 @@
 
 namespace voltaic::cost {
 
+/// The kernel as lowering names it.
+kernel::ConvKernel to_kernel(const SquareKernel& kernel, const kernel::ConvProblem& problem);
+
 class ConvChoice {
  public:
   explicit ConvChoice(const arch::ResolvedGpu& gpu);

@@ -11,6 +11,8 @@ namespace {
 using kernel::ConvAlgorithm;
 using kernel::ConvProblem;
 
+constexpr double kSector = 32;  ///< Bytes that DRAM and L2 move at least.
+
 ConvAlgorithm parse_algorithm(const arch::ParameterTree& tree) {
   const std::string word = tree.word("algorithm");
   if (word == "precomp") return ConvAlgorithm::implicit_precomp_gemm;
@@ -35,18 +37,22 @@ SquareKernel read_kernel(const arch::ParameterTree& section, const std::string& 
   k.tile_m = static_cast<int>(value("tile_m", 128));
   k.tile_n = static_cast<int>(value("tile_n", 64));
   k.points = static_cast<int>(value("points", 0));
-  k.efficiency = own.number("eff");
-  k.bias = std::exp(own.number("beta"));
-  k.prologue = value("a_cycles", 0);
-  k.fill = value("l", 1);
-  k.input = value("f_input", 1);
-  k.output = value("f_output", 1);
-  k.reread = value("rho", 0);
-  k.copies = value("f_copies", 0);
-  k.filter = value("f_filter", 0);
-  k.transform = value("f_transform", 0);
-  k.l2_share = value("l2_share", 0);
+  k.efficiency = own.number("efficiency");
+  k.bias = std::exp(own.number("choice_bias"));
+  k.prologue = value("prologue_cycles", 0);
+  k.fill = value("fill_ctas", 1);
+  k.input = value("input_passes", 1);
+  k.output = value("output_passes", 1);
+  k.reread = value("reread", 0);
+  k.copies = value("copy_passes", 0);
+  k.filter = value("filter_passes", 0);
+  k.transform = value("transform_passes", 0);
+  k.l2_share = value("l2_cost_share", 0);
   k.gap = value("gap_s", 0);
+  k.ragged_filter = value("ragged_filter_passes", 0);
+  k.ragged_l2 = value("ragged_l2_capacities", 0);
+  k.filter_wait = value("filter_wait_passes", 0);
+  k.ragged_output = value("ragged_output_passes", 0);
   return k;
 }
 
@@ -90,7 +96,9 @@ ConvTime implicit_time(const ConvProblem& p, const SquareKernel& k, const ConvMa
   return time;
 }
 
-/// Fused F(2x2,3x3): one CTA makes 32 filters x 32 tiles with 16 products each.
+/// Fused F(2x2,3x3): one CTA makes 32 filters x 32 tiles with 16 products each. Filters arrive in pieces of 36 bytes;
+/// where they come from DRAM the few CTAs that share them wait. Output rows that are no whole 32-byte sectors are
+/// written in parts.
 ConvTime fused_time(const ConvProblem& p, const SquareKernel& k, const ConvMachine& m) {
   constexpr double kTile = 32 * 16 * 32;
   constexpr double kOperandsPerChannel = 180 + 288;  // 18 x 10 inputs, 32 x 9 filter taps.
@@ -98,10 +106,22 @@ ConvTime fused_time(const ConvProblem& p, const SquareKernel& k, const ConvMachi
   const Traffic t = traffic_of(p, m);
   const double ctas = kernel::fused_winograd_ctas(shape, k.name == "fused442");
   const double operands = p.element_bytes * ctas * kOperandsPerChannel * shape.in;
-  const double bytes = t.miss * (k.input * t.in + k.output * t.out + t.weights) + k.reread * operands * t.miss_inputs;
+  const bool whole_rows = std::fmod(static_cast<double>(p.out[2]) * p.element_bytes, kSector) == 0;
+  const double stores = k.output + (whole_rows ? 0 : k.ragged_output);
+  const double bytes = t.miss * (k.input * t.in + stores * t.out + t.weights) + k.reread * operands * t.miss_inputs;
   ConvTime time = wave_time(waves_of(k, ctas, shape.in, kTile), bytes, m);
+  const double waited = k.filter_wait * t.weights * conv_miss(t.weights, m.l2);
+  time.time += waited / m.dram;
+  time.dram_bytes += waited;
   time.l2_bytes = operands + t.out;
   return time;
+}
+
+/// Share of a row's writes that are partial sectors: rows of `bytes` one after another start on a sector, on half of
+/// one, or anywhere.
+double raggedness(double bytes) {
+  if (std::fmod(bytes, kSector) == 0) return 0;
+  return std::fmod(bytes, kSector / 2) == 0 ? 0.5 : 1;
 }
 
 /// Non-fused F(4x4,3x3): transforms of image and filter to V and U, 36 products to M, and back.
@@ -121,7 +141,8 @@ ConvTime nonfused_time(const ConvProblem& p, const SquareKernel& k, const ConvMa
       k.input * t.in * conv_miss(t.in + v, m.l2) + v * conv_miss(v + t.in, m.l2) + k.l2_share * (v + t.in);
   const double back =
       k.transform * (o * conv_miss(o, m.l2) + t.out * conv_miss(o + t.out, m.l2) + k.l2_share * (o + t.out));
-  const double filter = k.filter * (t.weights + u);
+  const double partial = k.ragged_filter * raggedness(s.in * p.element_bytes) * conv_miss(u, k.ragged_l2 * m.l2);
+  const double filter = (k.filter + partial) * (t.weights + u);
   time.time += (image + back + filter) / m.dram;
   time.dram_bytes += image + back + filter;
   time.l2_bytes = 2 * work + t.in + t.out + p.element_bytes * ctas * (k.tile_m + k.tile_n) * s.in;
@@ -172,6 +193,7 @@ const SquareKernel* SquareConv::find(std::string_view name) const {
 }
 
 bool SquareConv::takes(const ConvProblem& p, const SquareKernel& k) const {
+  if (k.name == "fused442" && p.n % 4 != 0) return false;  // Its CTA works on four images.
   return k.points == 0 || (k.points == 16) == (std::max(p.out[1], p.out[2]) <= 14);
 }
 

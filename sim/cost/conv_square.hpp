@@ -29,6 +29,10 @@ struct SquareKernel {
   double transform = 0;          ///< Non-fused: share of the products written and read back.
   double l2_share = 0;           ///< Transformed bytes that cost as if they came from DRAM, L2 hits included.
   double gap = 0;                ///< Seconds between the launches of one chunk.
+  double ragged_filter = 0;      ///< Non-fused: more passes of the filter transform whose rows start inside a sector.
+  double ragged_l2 = 0;          ///< L2 capacities of transformed filters that stay mergeable; 0: none.
+  double filter_wait = 0;        ///< Fused: passes over filters beyond L2 that no CTA can hide.
+  double ragged_output = 0;      ///< Fused: more passes over an output whose rows are no whole sectors.
 };
 
 class SquareConv {
@@ -39,7 +43,8 @@ class SquareConv {
   bool applies(const kernel::ConvProblem& problem) const;
   const std::vector<SquareKernel>& kernels() const { return kernels_; }
   const SquareKernel* find(std::string_view name) const;
-  /// 16-point FFTs are for images of up to 14 pixels, 32-point ones for larger images.
+  /// 16-point FFTs are for images of up to 14 pixels, 32-point ones for larger images; fused442 needs whole fours of
+  /// images.
   bool takes(const kernel::ConvProblem& problem, const SquareKernel& kernel) const;
   ConvTime time(const kernel::ConvProblem& problem, const SquareKernel& kernel, const ConvMachine& machine) const;
   /// Bandwidth over arithmetic for which the library was tuned, in bytes per FMA: its choice does not follow --set.

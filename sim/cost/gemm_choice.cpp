@@ -16,19 +16,6 @@ namespace {
 
 constexpr std::array<double, 12> kTensorSplits{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
 
-kernel::GemmTile to_tile(const SimtKernel& k, double split) {
-  kernel::GemmTile tile;
-  tile.name = k.name;
-  tile.tile_m = k.tile_m;
-  tile.tile_n = k.tile_n;
-  tile.tile_k = k.k_step;
-  tile.warps = k.threads / 32;
-  tile.stages = 2;
-  tile.ctas_per_sm = k.ctas_per_sm;
-  tile.split_k = static_cast<std::int64_t>(split);
-  return tile;
-}
-
 kernel::GemmTile to_tile(const TensorTile& t, double split, double step_scale) {
   kernel::GemmTile tile;
   tile.name = t.name;
@@ -70,6 +57,19 @@ double utility(const TensorLaw& law, std::size_t tile_index, const TensorProblem
 }
 
 }  // namespace
+
+kernel::GemmTile to_tile(const SimtKernel& k, double split) {
+  kernel::GemmTile tile;
+  tile.name = k.name;
+  tile.tile_m = k.tile_m;
+  tile.tile_n = k.tile_n;
+  tile.tile_k = k.k_step;
+  tile.warps = k.threads / 32;
+  tile.stages = 2;
+  tile.ctas_per_sm = k.ctas_per_sm;
+  tile.split_k = static_cast<std::int64_t>(split);
+  return tile;
+}
 
 SimtChoice::SimtChoice(const arch::ParameterTree& tree)
     : launch_(tree.number_or("choice.launch_s", 0)),

@@ -15,6 +15,9 @@
 
 namespace voltaic::cost {
 
+/// The kernel as lowering names it.
+kernel::GemmTile to_tile(const SimtKernel& kernel, double split);
+
 /// Score of the kernels on CUDA cores: linear in logarithms, highest wins.
 class SimtChoice {
  public:

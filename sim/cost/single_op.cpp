@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "sim/cost/single_op.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "sim/cost/analytic.hpp"
 #include "sim/cost/overlap.hpp"
 
@@ -15,16 +18,29 @@ SingleOp::SingleOp(const arch::ResolvedGpu& gpu, const kernel::CostModel& engine
   read_floors(gpu);
 }
 
+SingleOp::Floor SingleOp::read_floor(const arch::ParameterTree& tree) {
+  Floor floor;
+  floor.floor_s = tree.number("floor_s");
+  floor.launch_s = tree.number("launch_s");
+  floor.exponent = tree.number_or("exponent", 16);
+  floor.low = tree.number_or("measured_over_predicted.low", 1);
+  floor.high = tree.number_or("measured_over_predicted.high", 1);
+  floor.delay.scale_s = tree.number_or("delay_s", 0);
+  if (floor.delay.scale_s > 0) {
+    floor.delay.short_share = tree.number("delay_short_share");
+    floor.delay.shortest = tree.number("delay_short");
+    floor.delay.longest = tree.number("delay_long");
+    floor.delay.quantile = tree.number("delay_quantile");
+  }
+  return floor;
+}
+
 void SingleOp::read_floors(const arch::ResolvedGpu& gpu) {
   const arch::ParameterTree tree = gpu.calibration.at("single_op");
   for (const auto& name : tree.keys("")) {
     if (!tree.has(name + ".floor_s")) continue;
-    const Floor floor{tree.number(name + ".floor_s"),
-                      tree.number(name + ".launch_s") + tree.number_or(name + ".delay_s", 0),
-                      tree.number_or(name + ".exponent", 16), tree.number_or(name + ".measured_over_predicted.low", 1),
-                      tree.number_or(name + ".measured_over_predicted.high", 1)};
-    floors_.emplace_back(name, floor);
-    if (name == "default") fallback_ = floor;
+    floors_.emplace_back(name, read_floor(tree.at(name)));
+    if (name == "default") fallback_ = floors_.back().second;
   }
 }
 
@@ -58,11 +74,41 @@ SingleOp::Timing SingleOp::time(std::span<const kernel::Launch> launches) const 
     if (cost.time > out.main.time) out.main = cost;
   }
   const Floor& floor = launches.empty() ? fallback_ : floor_of(key(launches.front()));
-  out.time = Seconds{smooth_max2(floor.floor_s, floor.launch_s + out.kernel.value, floor.exponent)};
+  const double base = floor.launch_s + out.kernel.value;
+  const double gpu = floor.delay.time(base);
+  out.time = Seconds{smooth_max2(floor.floor_s, gpu, floor.exponent)};
   out.floor = Seconds{floor.floor_s};
-  out.low = floor.low * out.time;
-  out.high = floor.high * out.time;
+  if (!(floor.delay.scale_s > 0)) {
+    out.low = floor.low * out.time;
+    out.high = floor.high * out.time;
+    return out;
+  }
+  // Delay and kernel err independently of each other.
+  out.delay_below = Seconds{gpu - base - floor.delay.at(0.05)};
+  out.delay_above = Seconds{floor.delay.at(0.95) - (gpu - base)};
+  const double below = std::hypot(out.delay_below.value, (1 - floor.low) * out.kernel.value);
+  const double above = std::hypot(out.delay_above.value, (floor.high - 1) * out.kernel.value);
+  out.low = Seconds{std::max(out.time.value - below, std::min(floor.floor_s, out.time.value))};
+  out.high = Seconds{out.time.value + above};
   return out;
+}
+
+/// The density of the time y is flat over each part of z, so weighted by 1/y its integral is a logarithm.
+double HostDelay::time(double base) const {
+  if (!(scale_s > 0) || !(base > 0)) return base;
+  const double middle = base + scale_s * shortest;
+  const double end = base + scale_s * longest;
+  const double dense = short_share / shortest;
+  const double sparse = (1 - short_share) / (longest - shortest);
+  const double first = dense * std::log(middle / base);
+  const double wanted = quantile * (first + sparse * std::log(end / middle));
+  return wanted <= first ? base * std::exp(wanted / dense) : middle * std::exp((wanted - first) / sparse);
+}
+
+double HostDelay::at(double q) const {
+  if (!(scale_s > 0)) return 0;
+  if (q <= short_share) return scale_s * shortest * q / short_share;
+  return scale_s * (shortest + (longest - shortest) * (q - short_share) / (1 - short_share));
 }
 
 }  // namespace voltaic::cost

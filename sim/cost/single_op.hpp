@@ -18,8 +18,22 @@ namespace voltaic::cost {
 /// What the events see of one framework call:
 ///     T = (H^q + (L + k)^q)^(1/q)      H host floor, L host time left before the first kernel, k time of its kernels
 /// H, L and q per operation from calibration section "single_op"; k with the clock that idle gaps leave.
+/// Some tables hold a host delay D z of unknown cause in every row: z uniform up to `shortest` for a share of the rows,
+/// from there to `longest` for the others. No shape explains it, so the prediction is that quantile of L + k + D z,
+/// weighted by 1/time, which makes the expected relative error smallest, and the interval spans z.
 /// The calls of a table that were measured in a known session take that session's clocks and host (in_session()).
 /// Fitted: [NEUDATA] FP32 eager rows.
+struct HostDelay {
+  double scale_s = 0;      ///< D; 0: none.
+  double short_share = 0;  ///< Of the rows.
+  double shortest = 0, longest = 0;
+  double quantile = 0.5;   ///< 0.5: least relative error.
+  /// Predicted time where everything else takes `base` seconds.
+  double time(double base) const;
+  /// The delay in seconds that a share `q` of the rows stays below.
+  double at(double q) const;
+};
+
 class SingleOp {
  public:
   /// `gpu` must outlive this.
@@ -31,6 +45,7 @@ class SingleOp {
     Seconds low, high;        ///< 90 % interval of `time`: quantiles of measured over predicted on fit rows left out.
     Seconds kernel;           ///< Of the kernels alone.
     Seconds floor;            ///< H: what the host takes at least.
+    Seconds delay_below, delay_above;  ///< How far the delay of a row may lie from the one predicted, 5 % and 95 %.
     kernel::KernelCost main;  ///< Cost of the longest kernel: what bounds the call.
   };
   /// A call that makes these launches; none at all: a call without GPU work.
@@ -41,8 +56,10 @@ class SingleOp {
  private:
   struct Floor {
     double floor_s = 0, launch_s = 0, exponent = 16;
-    double low = 1, high = 1;  ///< Measured over predicted, 5 % and 95 % quantile.
+    double low = 1, high = 1;  ///< Measured over predicted, 5 % and 95 % quantile; of the kernel alone under a delay.
+    HostDelay delay;
   };
+  static Floor read_floor(const arch::ParameterTree& tree);
   void read_floors(const arch::ResolvedGpu& gpu);
   const Floor& floor_of(std::string_view key) const;
 

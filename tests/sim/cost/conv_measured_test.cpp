@@ -9,6 +9,7 @@
 
 #include "arch/loader.hpp"
 #include "sim/cost/engine.hpp"
+#include "sim/cost/single_op.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/measured_pack.hpp"
 
@@ -21,23 +22,18 @@ struct Machine {
       : gpu(arch::resolve_gpu(name)),
         engine(cost::make_engine(cost::EngineKind::analytic, gpu)),
         library(cost::make_library(gpu)) {}
+  std::vector<kernel::Launch> launches(const kernel::ConvProblem& problem) const {
+    return kernel::conv_launches(library->choose(problem), gpu.spec);
+  }
   double time(const kernel::ConvProblem& problem) const {
     double sum = 0;
-    for (const auto& launch : kernel::conv_launches(library->choose(problem), gpu.spec))
-      sum += engine->cost(launch).time.value;
+    for (const auto& launch : launches(problem)) sum += engine->cost(launch).time.value;
     return sum;
   }
   arch::ResolvedGpu gpu;
   std::unique_ptr<kernel::CostModel> engine;
   std::unique_ptr<kernel::LibraryChoice> library;
 };
-
-/// max(floor, launch + delay + K), smooth: one eager call between two events.
-double single_call(const Machine& m, double kernel) {
-  const auto protocol = m.gpu.calibration.at("single_op.conv");
-  const double x = protocol.number("launch_s") + protocol.number("delay_s") + kernel;
-  return std::pow(std::pow(protocol.number("floor_s"), 12) + std::pow(x, 12), 1.0 / 12);
-}
 
 void print(const std::string& what, const test::Errors& e) {
   std::fputs(fmt::format("{:32} {:5} rows  mape {:5.1f}  median {:5.1f}  p90 {:5.1f}  bias {:+5.1f} %\n", what,
@@ -49,6 +45,7 @@ void print(const std::string& what, const test::Errors& e) {
 
 test::Errors neusight(const test::MeasuredTable& table, const std::string& spelling, const char* name) {
   const Machine machine(name);
+  const cost::SingleOp protocol(machine.gpu);
   test::Errors errors;
   for (const auto& row : table.rows) {
     if (table.word(row, "gpu") != spelling) continue;
@@ -62,7 +59,7 @@ test::Errors neusight(const test::MeasuredTable& table, const std::string& spell
     p.in[1] = p.in[2] = p.out[1] = p.out[2] = table.integer(row, "h_in");
     p.filter[1] = p.filter[2] = 3;
     p.pad[1] = p.pad[2] = 1;
-    errors.add(1e6 * single_call(machine, machine.time(p)), table.number(row, "latency_us"));
+    errors.add(1e6 * protocol.time(machine.launches(p)).time.value, table.number(row, "latency_us"));
   }
   print("conv " + spelling, errors);
   return errors;
