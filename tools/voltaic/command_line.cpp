@@ -38,6 +38,22 @@ void add_output_options(CLI::App& command, CommandLine& line, bool tables) {
   command.add_flag("--no-color", line.no_color, "no colour")->group("Output");
 }
 
+void add_calibrate_options(CLI::App& command, CommandLine& line) {
+  command.add_option("--measured", line.measured, "tables of single operations")->option_text("FILE...");
+  command.add_option("--gpu", line.gpu, "boards of one architecture, the reference first")->option_text("NAME,...");
+  command.add_option("--out", line.out, "calibration file to write; - is standard output")->option_text("FILE");
+  command.add_option("--source", line.source, "what the measurements are, for the file")->option_text("TEXT");
+  command.add_option("--date", line.date, "date that stands in the file (default: today)")->option_text("YYYY-MM-DD");
+  command
+      .add_option("--below-percentile", line.below_percentile,
+                  "leave out rows larger than this percentile of their operation's sizes")
+      ->option_text("P")
+      ->check(CLI::Range(1.0, 100.0));
+  command.add_option("--jobs", line.jobs, "threads; results do not depend on it")
+      ->option_text("N")
+      ->check(CLI::Range(1, 1024));
+}
+
 void check_not_built(const std::string& word) {
   for (const auto& [name, what] : kFutureCommands) {
     if (word == name) throw UnsupportedError(fmt::format("voltaic {} ({}) is not built yet", name, what));
@@ -96,7 +112,13 @@ CommandLine parse_command_line(int argc, char** argv) {
       command->add_option("--fail-above", line.fail_above, "exit 6 when a group's mean error is above this fraction")
           ->option_text("X");
       command->add_option("--jobs", line.jobs, "threads")->option_text("N")->check(CLI::Range(1, 1024));
+      command->add_option("--gpu", line.gpu, "only rows of these boards")->option_text("NAME,...");
+      command->add_option("--op", line.op, "only rows of these operations")->option_text("NAME,...");
+      command->add_option("--calibration", line.calibration, "fitted values of your own, laid over those that ship")
+          ->option_text("FILE");
+      command->add_option("--report", line.report, "HTML page with plots")->option_text("FILE")->group("Output");
     }
+    if (name == "calibrate") add_calibrate_options(*command, line);
   }
   try {
     app.parse(argc, argv);

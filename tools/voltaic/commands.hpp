@@ -23,5 +23,6 @@ int run_show(const CommandLine& line);
 int run_support(const CommandLine& line);
 int run_schema(const CommandLine& line);
 int run_validate(const CommandLine& line);
+int run_calibrate(const CommandLine& line);
 
 }  // namespace voltaic::tools

@@ -20,7 +20,7 @@ struct CommandHelp {
   unsigned positional_max = 1;
 };
 
-inline constexpr std::array<CommandHelp, 9> kCommands{{
+inline constexpr std::array<CommandHelp, 10> kCommands{{
     {"predict",
      "Time of one step or request, where it goes, memory, cost.",
      {"voltaic predict bert-large --gpu a100-sxm4-40gb --batch 8 --seq 512",
@@ -77,15 +77,22 @@ inline constexpr std::array<CommandHelp, 9> kCommands{{
      "UNUSED",
      "",
      0},
+    {"calibrate",
+     "The model's named parameters fitted to measurements of single operations, yours or those that ship.",
+     {"voltaic calibrate --help",
+      "voltaic calibrate --measured tests/golden/kernels_sample.csv --gpu v100-pcie-32gb --out mine.json",
+      "voltaic calibrate --measured tests/golden/kernels_sample.csv --gpu v100-pcie-32gb --json"},
+     "UNUSED",
+     "",
+     0},
 }};
 
 /// Commands of the design that are still to come.
-inline constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kFutureCommands{{
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kFutureCommands{{
     {"fit", "does it fit and what would make it fit"},
     {"scale", "several GPUs"},
     {"plan", "how many GPUs and which parallelism"},
     {"serve", "request streams"},
-    {"calibrate", "fitting to measurements"},
     {"import", "profiles and foreign formats"},
 }};
 

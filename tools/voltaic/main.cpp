@@ -23,6 +23,7 @@ int dispatch(const CommandLine& line) {
   if (line.command == "show") return run_show(line);
   if (line.command == "support") return run_support(line);
   if (line.command == "schema") return run_schema(line);
+  if (line.command == "calibrate") return run_calibrate(line);
   return run_validate(line);
 }
 

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+#include "validation/fit/calibrate.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "arch/units/error.hpp"
+#include "sim/cost/single_op.hpp"
+#include "validation/fit/observed.hpp"
+#include "validation/fit/row_times.hpp"
+
+namespace voltaic::validation {
+namespace {
+
+constexpr int kFolds = 4;
+constexpr double kLowQuantile = 0.05, kHighQuantile = 0.95;
+
+/// Folds follow the split's hash, so that a shape is on the same side on every board.
+int fold_of(const std::string& key) {
+  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(key.data()), static_cast<uInt>(key.size()));
+  return static_cast<int>(crc / 10 % kFolds);
+}
+
+double quantile(const std::vector<double>& sorted, double q) {
+  if (sorted.empty()) return 1;
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const auto i = static_cast<std::size_t>(at);
+  const double t = at - static_cast<double>(i);
+  return i + 1 < sorted.size() ? sorted[i] * (1 - t) + sorted[i + 1] * t : sorted[i];
+}
+
+/// All that one run carries from step to step.
+class Calibrator {
+ public:
+  explicit Calibrator(const CalibrateOptions& options) { run_.options = options; }
+
+  CalibrationRun run() {
+    read_tables();
+    const RowTimes times(run_.boards);
+    for (std::size_t f = 0; f < kFitFamilies; ++f) fit(static_cast<FitFamily>(f), times);
+    return std::move(run_);
+  }
+
+ private:
+  void read_tables();
+  void fit(FitFamily family, const RowTimes& times);
+  std::vector<FitRow> rows_of(FitFamily family, const RowTimes& times) const;
+  std::vector<FitRow> observed(const std::vector<FitRow>& rows, const RowTimes& times, FamilyFit& out) const;
+  void left_out(const std::vector<FitRow>& known, const std::vector<FitRow>& chosen, const RowTimes& times,
+                const arch::CalibrationDocument& prior, FamilyFit& out);
+  void keep(const FamilyFit& fit);
+  void set_quantiles(const std::string& path, const ResidualSpread& s);
+
+  CalibrationRun run_;
+  arch::CalibrationDocument document_;  ///< Priors, then what was fitted.
+  std::vector<KernelRow> rows_;         ///< Fit rows of the boards.
+};
+
+void count(std::vector<std::pair<std::string, std::int64_t>>& list, const std::string& reason, std::int64_t rows) {
+  for (auto& [known, n] : list) {
+    if (known != reason) continue;
+    n += rows;
+    return;
+  }
+  if (rows > 0) list.emplace_back(reason, rows);
+}
+
+void Calibrator::read_tables() {
+  const auto& gpus = run_.options.gpus;
+  if (gpus.empty()) throw UsageError("calibrate: expected --gpu NAME, the board the measurements are from");
+  std::map<std::string, std::set<std::string>> sessions;
+  for (const auto& file : run_.options.files) {
+    const CsvTable table = CsvTable::read(file);
+    if (!is_kernel_table(table)) {
+      count(run_.skipped, "no table of single operations: nothing is fitted on whole networks",
+            static_cast<std::int64_t>(table.rows()));
+      continue;
+    }
+    KernelRows read = read_kernel_rows(table);
+    for (const auto& [reason, n] : read.skipped) count(run_.skipped, reason, n);
+    for (KernelRow& row : read.rows) {
+      if (std::find(gpus.begin(), gpus.end(), row.gpu) == gpus.end()) {
+        count(run_.skipped, "another GPU", 1);
+      } else if (!row.fit) {
+        count(run_.skipped, "report row", 1);
+      } else if (row.dtype != "fp32") {
+        count(run_.skipped, "no fp32", 1);
+      } else {
+        sessions[row.gpu].insert(row.origin);
+        rows_.push_back(std::move(row));
+      }
+    }
+  }
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const auto architecture = arch::resolve_gpu(gpus[i]).spec.architecture;
+    if (i > 0 && architecture != run_.architecture) {
+      throw UsageError(fmt::format("--gpu: expected boards of one architecture, got {} ({}) and {} ({})", gpus[0],
+                                   arch::to_string(run_.architecture), gpus[i], arch::to_string(architecture)));
+    }
+    run_.architecture = architecture;
+    const auto& own = sessions[gpus[i]];
+    if (own.empty()) throw UsageError(fmt::format("--gpu {}: expected rows to fit on, found none", gpus[i]));
+    run_.boards.push_back({gpus[i], {own.begin(), own.end()}});
+  }
+  document_ = arch::CalibrationDocument::built_in(run_.architecture, false);
+}
+
+std::vector<FitRow> Calibrator::rows_of(FitFamily family, const RowTimes& times) const {
+  std::vector<FitRow> out;
+  std::map<std::string, std::vector<double>> sizes;
+  for (const KernelRow& row : rows_) {
+    if (family_of(row) != family) continue;
+    out.push_back({&row, times.place_of(row), fold_of(row.key), {}});
+    sizes[row.op].push_back(row.size);
+  }
+  if (run_.options.keep_below_percentile < 100) {
+    std::map<std::string, double> limit;
+    for (auto& [op, values] : sizes) {
+      std::sort(values.begin(), values.end());
+      limit[op] = quantile(values, run_.options.keep_below_percentile / 100);
+    }
+    std::erase_if(out, [&](const FitRow& r) { return r.row->size > limit[r.row->op]; });
+  }
+  return out;
+}
+
+/// Rows with the kernel that was seen; rows of tables that name none keep the model's choice.
+std::vector<FitRow> Calibrator::observed(const std::vector<FitRow>& rows, const RowTimes& times, FamilyFit& out) const {
+  std::vector<arch::ResolvedGpu> gpus;
+  for (std::size_t p = 0; p < times.places().size(); ++p) gpus.push_back(times.gpu(p, document_));
+  std::vector<FitRow> known;
+  for (const FitRow& row : rows) {
+    FitRow copy = row;
+    if (row.row->kind != RowKind::vector && row.row->observed.known()) {
+      auto launches = observed_launches(*row.row, gpus[row.place]);
+      if (!launches) {
+        ++out.no_kernel;
+        continue;
+      }
+      copy.launches = std::move(*launches);
+    }
+    known.push_back(std::move(copy));
+  }
+  return known;
+}
+
+/// Residuals of a family's rows under values of its parameters.
+class Residuals {
+ public:
+  Residuals(const RowTimes& times, const arch::CalibrationDocument& document, const std::vector<FitParameter>& parameters,
+            const std::string& reference, std::vector<FitRow> rows)
+      : times_(times), document_(document), parameters_(parameters), reference_(reference), rows_(std::move(rows)) {}
+
+  std::size_t size() const { return rows_.size(); }
+  void operator()(std::span<const double> values, std::span<double> out) const {
+    arch::CalibrationDocument document = document_;
+    apply(parameters_, values, reference_, document);
+    times_.predict(document, rows_, out);
+    for (std::size_t i = 0; i < rows_.size(); ++i) out[i] = std::log(out[i] / rows_[i].row->measured_s);
+  }
+
+ private:
+  const RowTimes& times_;
+  const arch::CalibrationDocument& document_;
+  const std::vector<FitParameter>& parameters_;
+  std::string reference_;
+  std::vector<FitRow> rows_;
+};
+
+std::vector<double> values_of(const FitResult& fit) {
+  std::vector<double> out;
+  for (const auto& p : fit.parameters) out.push_back(p.value);
+  return out;
+}
+
+void Calibrator::fit(FitFamily family, const RowTimes& times) {
+  std::vector<FitRow> rows = rows_of(family, times);
+  if (rows.empty()) return;
+  FamilyFit out;
+  out.family = family;
+  const arch::CalibrationDocument prior = document_;
+  choose_launches(times, document_, rows);
+  std::vector<FitRow> known = observed(rows, times, out);
+  out.rows = static_cast<std::int64_t>(known.size());
+  const auto parameters = fit_plan(family, document_, run_.boards);
+  const Residuals residuals(times, prior, parameters, run_.boards.front().name, known);
+  out.fit = least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); });
+  apply(parameters, values_of(out.fit), run_.boards.front().name, document_);
+  choose_launches(times, document_, rows);
+  left_out(known, rows, times, prior, out);
+  if (out.refused) {
+    document_ = prior;
+  } else {
+    keep(out);
+  }
+  run_.families.push_back(std::move(out));
+}
+
+/// Statistics per board, session and operation. `predicted`: by fits that left the row out; `before`: by the priors.
+std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const std::vector<double>& predicted,
+                                      const std::vector<double>& before, const RowTimes& times) {
+  std::map<std::pair<std::size_t, std::string_view>, std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].launches.empty()) groups[{rows[i].place, cost::SingleOp::key(rows[i].launches.front())}].push_back(i);
+  }
+  std::vector<ResidualSpread> out;
+  for (const auto& [key, members] : groups) {
+    ResidualSpread s;
+    s.gpu = times.places()[key.first].gpu;
+    s.session = times.places()[key.first].session;
+    s.op = key.second;
+    s.rows = static_cast<std::int64_t>(members.size());
+    std::vector<double> ratios;
+    for (const std::size_t i : members) {
+      const double measured = rows[i].row->measured_s;
+      const double error = predicted[i] / measured - 1;
+      s.mape += std::abs(error);
+      s.bias += error;
+      s.mape_prior += std::abs(before[i] / measured - 1);
+      ratios.push_back(measured / predicted[i]);
+    }
+    const double n = static_cast<double>(members.size());
+    s.mape /= n;
+    s.bias /= n;
+    s.mape_prior /= n;
+    std::sort(ratios.begin(), ratios.end());
+    s.low = quantile(ratios, kLowQuantile);
+    s.high = quantile(ratios, kHighQuantile);
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+/// Intraclass correlation by analysis of variance: how much of the residuals' variance lies between the groups.
+double intraclass(const std::map<std::string, std::vector<double>>& groups) {
+  double n = 0, sum = 0, squares = 0;
+  for (const auto& [name, values] : groups) {
+    n += static_cast<double>(values.size());
+    squares += static_cast<double>(values.size() * values.size());
+    for (const double v : values) sum += v;
+  }
+  const double g = static_cast<double>(groups.size());
+  if (g < 2 || n <= g) return 0;
+  double between = 0, within = 0;
+  for (const auto& [name, values] : groups) {
+    double mean = 0;
+    for (const double v : values) mean += v / static_cast<double>(values.size());
+    between += static_cast<double>(values.size()) * (mean - sum / n) * (mean - sum / n);
+    for (const double v : values) within += (v - mean) * (v - mean);
+  }
+  between /= g - 1;
+  within /= n - g;
+  const double typical = (n - squares / n) / (g - 1);
+  const double total = between + (typical - 1) * within;
+  return total > 0 ? std::clamp((between - within) / total, 0.0, 1.0) : 0;
+}
+
+/// By launch family, rows whose kernel is longer than the host floor.
+std::vector<KernelSpread> kernels_of(const std::vector<FitRow>& rows, const std::vector<double>& predicted,
+                                     const std::vector<double>& floors) {
+  constexpr double kBeyondFloor = 1.5;
+  std::map<std::string, std::map<std::string, std::vector<double>>> families;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].launches.empty() || predicted[i] < kBeyondFloor * floors[i]) continue;
+    const kernel::Launch& launch = rows[i].launches.front();
+    families[std::string(launch.family)][fmt::format("{} {}", rows[i].place, launch.name)].push_back(
+        std::log(rows[i].row->measured_s / predicted[i]));
+  }
+  std::vector<KernelSpread> out;
+  for (const auto& [family, groups] : families) {
+    KernelSpread s;
+    s.family = family;
+    std::vector<double> sizes;
+    for (const auto& [name, values] : groups) {
+      for (const double v : values) sizes.push_back(std::abs(v));
+    }
+    std::sort(sizes.begin(), sizes.end());
+    s.rows = static_cast<std::int64_t>(sizes.size());
+    s.half_width = quantile(sizes, 0.9);
+    s.correlation = intraclass(groups);
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+/// Each fold predicted by a fit on the others, which starts from the whole fit. Prior and fit are compared on the same
+/// rows: a fit that is worse there is refused.
+void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<FitRow>& chosen, const RowTimes& times,
+                          const arch::CalibrationDocument& prior, FamilyFit& out) {
+  const std::string& reference = run_.boards.front().name;
+  std::vector<FitParameter> parameters;
+  for (const auto& p : out.fit.parameters) parameters.push_back(p.parameter);
+  const std::vector<double> start = values_of(out.fit);
+  std::vector<double> predicted(chosen.size()), before(chosen.size()), floors(chosen.size());
+  std::vector<FitRow> prior_rows = chosen;
+  choose_launches(times, prior, prior_rows);
+  times.predict(prior, prior_rows, before);
+  for (int fold = 0; fold < kFolds; ++fold) {
+    std::vector<FitRow> others, own;
+    std::vector<std::size_t> index;
+    for (const FitRow& r : known) {
+      if (r.fold != fold) others.push_back(r);
+    }
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+      if (chosen[i].fold != fold) continue;
+      own.push_back(chosen[i]);
+      index.push_back(i);
+    }
+    const Residuals residuals(times, prior, parameters, reference, std::move(others));
+    FitOptions options;
+    options.max_iterations = 3;
+    const FitResult fit =
+        least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); }, options, start);
+    arch::CalibrationDocument document = prior;
+    apply(parameters, values_of(fit), reference, document);
+    std::vector<double> seconds(own.size()), floor(own.size());
+    times.predict(document, own, seconds, floor);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      predicted[index[i]] = seconds[i];
+      floors[index[i]] = floor[i];
+    }
+  }
+
+  out.spread = spread_of(chosen, predicted, before, times);
+  out.kernels = kernels_of(chosen, predicted, floors);
+  double cost_prior = 0, cost = 0;
+  for (const auto& s : out.spread) {
+    cost_prior += s.mape_prior * static_cast<double>(s.rows);
+    cost += s.mape * static_cast<double>(s.rows);
+  }
+  // The prior may have seen these very rows; a fit that left them out may be a little behind it.
+  constexpr double kAllowance = 1.05;
+  out.refused = cost > cost_prior * kAllowance;
+}
+
+void Calibrator::keep(const FamilyFit& fit) {
+  std::vector<FitParameter> parameters;
+  std::vector<double> values;
+  for (const auto& p : fit.fit.parameters) {
+    if (!p.determined) continue;
+    parameters.push_back(p.parameter);
+    values.push_back(p.value);
+  }
+  const std::string& reference = run_.boards.front().name;
+  apply(parameters, values, reference, run_.fitted);
+  constexpr std::int64_t kEnoughRows = 20;
+  for (const ResidualSpread& s : fit.spread) {
+    if (s.rows < kEnoughRows) continue;
+    const std::string tail = fmt::format("single_op.{}.measured_over_predicted", s.op);
+    const std::string session = s.session.empty() ? "" : fmt::format("sessions.{}.", s.session);
+    set_quantiles(fmt::format("boards.{}.{}{}", s.gpu, session, tail), s);
+    // Where a call's session is not known, the board's first session stands for it.
+    const auto board = std::find_if(run_.boards.begin(), run_.boards.end(), [&](const auto& b) { return b.name == s.gpu; });
+    if (board->sessions.front() != s.session) continue;
+    if (!s.session.empty()) set_quantiles(fmt::format("boards.{}.{}", s.gpu, tail), s);
+    if (s.gpu == reference) set_quantiles(tail, s);
+  }
+  for (const KernelSpread& k : fit.kernels) {
+    if (k.rows < kEnoughRows) continue;
+    run_.fitted.set(fmt::format("intervals.{}.half_width", k.family), k.half_width);
+    run_.fitted.set(fmt::format("intervals.{}.correlation", k.family), k.correlation);
+  }
+}
+
+void Calibrator::set_quantiles(const std::string& path, const ResidualSpread& s) {
+  run_.fitted.set(path + ".low", s.low);
+  run_.fitted.set(path + ".high", s.high);
+}
+
+}  // namespace
+
+CalibrationRun calibrate(const CalibrateOptions& options) {
+  return Calibrator(options).run();
+}
+
+}  // namespace voltaic::validation

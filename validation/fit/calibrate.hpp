@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Fits the named parameters of the model to measured single operations.
+//
+// Only fit rows are used (crc32 of the shape key modulo 10 below 6). Families are fitted one after another: first the
+// time of kernels whose name was observed (chosen by the model where the table names none), then the library's choice.
+// The spread of each family is that of rows left out: the fit rows in folds, each predicted from the other folds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arch/calibration_document.hpp"
+#include "validation/fit/plan.hpp"
+
+namespace voltaic::validation {
+
+struct CalibrateOptions {
+  std::vector<std::string> files;
+  std::vector<std::string> gpus;  ///< Boards of one architecture, the reference first.
+  std::string source;             ///< What the tables are, for the file's "source" members.
+  std::string date;               ///< Of the file.
+  double keep_below_percentile = 100;  ///< Fit rows larger than this percentile of their operation's size are left out.
+};
+
+/// Error of the rows that share board, operation and session, each predicted by a fit that did not see it.
+struct ResidualSpread {
+  std::string gpu, op, session;  ///< `op`: member of "single_op".
+  std::int64_t rows = 0;
+  double mape_prior = 0, mape = 0, bias = 0;
+  double low = 1, high = 1;  ///< 5 % and 95 % quantile of measured over predicted.
+};
+
+/// Error of kernels that are longer than their host floor: what a network's interval is made of.
+struct KernelSpread {
+  std::string family;      ///< Launch family: "gemm_simt", "elementwise".
+  std::int64_t rows = 0;
+  double half_width = 0;   ///< 90 % quantile of |ln(measured / predicted)|.
+  double correlation = 0;  ///< Share of the error's variance that kernels of one name on one board have in common.
+};
+
+struct FamilyFit {
+  FitFamily family{};
+  std::int64_t rows = 0;       ///< Used for the time of kernels.
+  std::int64_t no_kernel = 0;  ///< Left out: their kernel is not in the model.
+  FitResult fit;
+  bool refused = false;  ///< Worse than the prior on rows left out: every value is kept.
+  std::vector<ResidualSpread> spread;
+  std::vector<KernelSpread> kernels;
+};
+
+struct CalibrationRun {
+  CalibrateOptions options;
+  arch::Architecture architecture{};
+  std::vector<FitBoard> boards;
+  std::vector<FamilyFit> families;
+  std::vector<std::pair<std::string, std::int64_t>> skipped;
+  arch::CalibrationDocument fitted;  ///< What was fitted, alone: the file.
+};
+
+/// Throws ConfigError for unknown boards or tables, UsageError for boards of several architectures or without rows.
+CalibrationRun calibrate(const CalibrateOptions& options);
+
+std::string calibration_file(const CalibrationRun& run);    ///< Contents of --out.
+std::string calibration_page(const CalibrationRun& run, int width);
+std::string calibration_json(const CalibrationRun& run);    ///< The `result` member of the JSON envelope.
+
+}  // namespace voltaic::validation

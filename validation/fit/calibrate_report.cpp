@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// A calibration run as the file that models read, as a page and as JSON.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/report/text_table.hpp"
+#include "validation/fit/calibrate.hpp"
+
+namespace voltaic::validation {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using report::Align;
+using report::TextTable;
+
+/// Five digits say all that a fit knows and keep files readable.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
+}
+
+void round_numbers(Json& node) {
+  if (node.is_number_float()) node = rounded(node.get<double>());
+  if (!node.is_structured()) return;
+  for (auto& child : node) round_numbers(child);
+}
+
+Json parameter_json(const FittedParameter& p) {
+  return {{"path", p.parameter.path},          {"value", rounded(p.value)},
+          {"unit", p.parameter.unit},          {"low", rounded(p.low)},
+          {"high", rounded(p.high)},           {"prior", rounded(p.parameter.prior)},
+          {"determined", p.determined},        {"at_bound", p.at_bound}};
+}
+
+Json spread_json(const ResidualSpread& s) {
+  return {{"gpu", s.gpu},
+          {"op", s.op},
+          {"session", s.session},
+          {"rows", s.rows},
+          {"mape_prior", rounded(s.mape_prior)},
+          {"mape", rounded(s.mape)},
+          {"bias", rounded(s.bias)},
+          {"measured_over_predicted", {{"low", rounded(s.low)}, {"high", rounded(s.high)}}}};
+}
+
+Json family_json(const FamilyFit& f) {
+  Json j{{"family", to_string(f.family)},
+         {"rows", f.rows},
+         {"rows_with_other_kernels", f.no_kernel},
+         {"refused", f.refused},
+         {"iterations", f.fit.iterations},
+         {"residual_deviation", rounded(f.fit.noise)}};
+  j["parameters"] = Json::array();
+  for (const auto& p : f.fit.parameters) j["parameters"].push_back(parameter_json(p));
+  j["spread"] = Json::array();
+  for (const auto& s : f.spread) j["spread"].push_back(spread_json(s));
+  j["kernels"] = Json::array();
+  for (const auto& k : f.kernels) {
+    j["kernels"].push_back({{"family", k.family},
+                            {"rows", k.rows},
+                            {"half_width", rounded(k.half_width)},
+                            {"correlation", rounded(k.correlation)}});
+  }
+  return j;
+}
+
+std::string percent(double fraction) {
+  return fmt::format("{:.2f}", 100 * fraction);
+}
+
+}  // namespace
+
+std::string calibration_file(const CalibrationRun& run) {
+  Json out;
+  const std::string architecture(arch::to_string(run.architecture));
+  out["schema"] = "voltaic.calibration/1";
+  out["id"] = architecture + "-fitted";
+  out["architecture"] = architecture;
+  out["date"] = run.options.date;
+  out["source"] = "fitted: " + run.options.source + "; rows whose shape key has crc32 mod 10 below 6";
+  Json values = Json::parse(run.fitted.text());
+  round_numbers(values);
+  for (const auto& [key, value] : values.items()) out[key] = value;
+  Json fit;
+  fit["boards"] = Json::array();
+  for (const auto& b : run.boards) fit["boards"].push_back({{"gpu", b.name}, {"sessions", b.sessions}});
+  fit["families"] = Json::array();
+  for (const auto& f : run.families) fit["families"].push_back(family_json(f));
+  out["fit"] = std::move(fit);
+  return out.dump(1) + "\n";
+}
+
+std::string calibration_json(const CalibrationRun& run) {
+  Json j;
+  j["architecture"] = arch::to_string(run.architecture);
+  j["parameters"] = Json::array();
+  j["residuals"] = Json::array();
+  j["families"] = Json::array();
+  for (const auto& f : run.families) {
+    for (const auto& p : f.fit.parameters) j["parameters"].push_back(parameter_json(p));
+    for (const auto& s : f.spread) j["residuals"].push_back(spread_json(s));
+    j["families"].push_back({{"family", to_string(f.family)},
+                             {"rows", f.rows},
+                             {"rows_with_other_kernels", f.no_kernel},
+                             {"refused", f.refused}});
+  }
+  j["skipped"] = Json::array();
+  for (const auto& [reason, rows] : run.skipped) j["skipped"].push_back({{"reason", reason}, {"rows", rows}});
+  return j.dump();
+}
+
+std::string calibration_page(const CalibrationRun& run, int width) {
+  const report::PageStyle style{width, false};
+  std::string out;
+  for (const auto& f : run.families) {
+    out += fmt::format("{}: {} rows", to_string(f.family), f.rows);
+    if (f.no_kernel > 0) out += fmt::format(", {} left out (their kernel is not in the model)", f.no_kernel);
+    out += f.refused ? "; REFUSED: worse than the prior on rows left out, every value kept\n" : "\n";
+    TextTable parameters;
+    parameters.column("parameter", Align::left, true);
+    for (const char* name : {"value", "low", "high", "prior"}) parameters.column(name);
+    parameters.column("", Align::left);
+    for (const auto& p : f.fit.parameters) {
+      const char* remark = !p.determined ? "not determined, prior kept" : p.at_bound ? "at its bound" : "";
+      parameters.row({p.parameter.path, fmt::format("{:.4g}", p.value), fmt::format("{:.4g}", p.low),
+                      fmt::format("{:.4g}", p.high), fmt::format("{:.4g}", p.parameter.prior), remark});
+    }
+    TextTable spread;
+    for (const char* name : {"gpu", "op", "session"}) spread.column(name, Align::left);
+    for (const char* name : {"rows", "prior %", "left out %", "bias %", "5 % at", "95 % at"}) spread.column(name);
+    for (const auto& s : f.spread) {
+      spread.row({s.gpu, s.op, s.session, std::to_string(s.rows), percent(s.mape_prior), percent(s.mape),
+                  fmt::format("{:+.2f}", 100 * s.bias), fmt::format("{:.3f}", s.low), fmt::format("{:.3f}", s.high)});
+    }
+    out += parameters.render(style) + "\n" + spread.render(style) + "\n";
+  }
+  for (const auto& [reason, rows] : run.skipped) out += fmt::format("skipped {}: {}\n", rows, reason);
+  return out;
+}
+
+}  // namespace voltaic::validation

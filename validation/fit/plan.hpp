@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What is fitted on which rows: the parameters of each kernel family, their bounds and how far a prior may be wrong.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arch/calibration_document.hpp"
+#include "validation/compare/kernel_rows.hpp"
+#include "validation/fit/least_squares.hpp"
+
+namespace voltaic::validation {
+
+/// Families are fitted one after another, in this order; a later one sees the earlier ones' values.
+enum class FitFamily : std::uint8_t { pointwise, softmax, layer_norm, linear, batched, convolution };
+inline constexpr std::size_t kFitFamilies = 6;
+std::string_view to_string(FitFamily family);
+/// The family a row belongs to.
+FitFamily family_of(const KernelRow& row);
+
+/// A board with the sessions its rows were measured in, the reference first.
+struct FitBoard {
+  std::string name;  ///< Ours.
+  std::vector<std::string> sessions;
+};
+
+/// Parameters of a family on these boards with priors from `document`. The first board is the reference: its clock in its
+/// first session is what "sustained" means, so no clock share is fitted there (efficiencies and clock cannot be told
+/// apart), and boards without rows inherit its values.
+std::vector<FitParameter> fit_plan(FitFamily family, const arch::CalibrationDocument& document,
+                                   const std::vector<FitBoard>& boards);
+
+/// Sets the values in the document; values of the reference board are also those of boards without their own.
+void apply(const std::vector<FitParameter>& parameters, std::span<const double> values, const std::string& reference,
+           arch::CalibrationDocument& document);
+
+}  // namespace voltaic::validation

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Predicted times of measured rows under a calibration document that is being fitted.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "arch/calibration_document.hpp"
+#include "arch/loader.hpp"
+#include "validation/fit/plan.hpp"
+
+namespace voltaic::validation {
+
+/// A row with what it launches, and where it was measured: an index into the places of RowTimes.
+struct FitRow {
+  const KernelRow* row = nullptr;
+  std::size_t place = 0;
+  int fold = 0;
+  std::vector<kernel::Launch> launches;
+};
+
+/// One (board, session) of the fit.
+struct FitPlace {
+  std::size_t board = 0;
+  std::string gpu, session;
+};
+
+class RowTimes {
+ public:
+  explicit RowTimes(const std::vector<FitBoard>& boards);
+
+  const std::vector<FitPlace>& places() const { return places_; }
+  /// Index of the place; the number of places when it is none.
+  std::size_t place_of(const KernelRow& row) const;
+  /// The GPU as the models see it there.
+  arch::ResolvedGpu gpu(std::size_t place, const arch::CalibrationDocument& document) const;
+  /// Seconds between the events of each row, launches as they stand. Pure; runs from several threads.
+  void predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows, std::span<double> seconds) const;
+  /// The same, with the host floor of each row.
+  void predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows, std::span<double> seconds,
+               std::span<double> floors) const;
+
+ private:
+  std::vector<arch::ResolvedGpu> boards_;  ///< Specs; the calibration is set per call.
+  std::vector<FitPlace> places_;
+};
+
+/// Replaces the launches by those of the kernel that the model takes under `document`; same shapes are asked once.
+void choose_launches(const RowTimes& times, const arch::CalibrationDocument& document, std::span<FitRow> rows);
+
+}  // namespace voltaic::validation
