@@ -100,10 +100,9 @@ void linear(const TracedNode& node, Sketch& s, Recipe& r) {
   const std::int64_t width = node.output.back();
   const Shape weight{width, s.shape(0).back()};
   s.apply(OpType::linear, {s.tensor(s.shape(0)), s.tensor(weight), s.tensor({width})});
-  r.views = 1;           // The weight is transposed.
-  r.autograd_nodes = 1;  // Likewise backward.
+  r.autograd_nodes = 1;  // The weight is transposed; forward that is part of every call of a layer.
   if (s.shape(0).size() > 2) {
-    r.views += 2;  // Leading dims are folded, and unfolded.
+    r.views = 1;  // Leading dims are folded before the product, and unfolded behind it.
     r.autograd_nodes += 2;
   }
   r.accumulated = {weight};
@@ -179,9 +178,14 @@ void embedding(const TracedNode& node, Sketch& s, Recipe& r) {
   if (node.call == "module") r.accumulated = {table};
 }
 
-/// A tensor and a number, or two tensors.
-void arithmetic(const TracedNode& node, Sketch& s, OpType tensors, OpType scalar) {
+/// A tensor and a number, or two tensors. A second argument of one element is a number unless `device`: then it lies on
+/// the GPU, and the kernel is the one of two tensors.
+void arithmetic(const TracedNode& node, Sketch& s, OpType tensors, OpType scalar, bool device = false) {
   const DataType type = dtype_of(node.dtype);
+  if (device && s.operands() > 1 && is_number(s.shape(1))) {
+    s.apply(tensors, {s.tensor(s.shape(0), type), s.tensor({1}, type, false)});
+    return;
+  }
   if (s.operands() > 1 && !is_number(s.shape(1))) {
     s.apply(tensors, {s.tensor(s.shape(0), type), s.tensor(s.shape(1), type)});
     return;
@@ -316,7 +320,7 @@ Recipe recipe_of(const TracedNode& node) {
   } else if (kind == "VECmul" || kind == "VECmulu") {
     arithmetic(node, s, OpType::mul, OpType::mul_scalar);
   } else if (kind == "VECdiv" || kind == "VECdivu") {
-    arithmetic(node, s, OpType::div, OpType::div_scalar);
+    arithmetic(node, s, OpType::div, OpType::div_scalar, kind == "VECdiv");
   } else if (kind == "VECpowu") {
     arithmetic(node, s, OpType::pow, OpType::pow_scalar);
   } else if (kind == "VECgelu" || kind == "VECrelu" || kind == "VECtanh") {

@@ -151,25 +151,21 @@ class Bench {
     return p;
   }
 
-  /// Nodes of one phase as one framework call between two events. `one_kernel` leaves the last launch alone.
+  /// Nodes of one phase as the framework calls of one timed call. `one_kernel` leaves the last launch alone.
   Predicted call(const graph::OpGraph& graph, graph::Phase phase, double views, bool one_kernel) const {
-    std::vector<kernel::Launch> launches;
-    double host = nothing_s_ + views * (view_s_ - nothing_s_);
+    std::vector<std::vector<kernel::Launch>> calls;
     for (const graph::Node& node : graph.nodes()) {
       if (node.phase != phase || summed_between_nodes(node)) continue;
       kernel::Lowered lowered = kernel::lower(graph, node, {gpu_.spec, *library_});
       if (!lowered.unmodelled_reason.empty()) throw UnsupportedError(lowered.unmodelled_reason);
-      if (lowered.launches.empty()) continue;
-      host += floor_of(lowered.launches.front()) - nothing_s_;
-      std::move(lowered.launches.begin(), lowered.launches.end(), std::back_inserter(launches));
+      auto& launches = lowered.launches;
+      if (one_kernel && launches.size() > 1) launches.erase(launches.begin(), launches.end() - 1);
+      if (!launches.empty()) calls.push_back(std::move(launches));
     }
-    if (one_kernel && launches.size() > 1) launches.erase(launches.begin(), launches.end() - 1);
-    return price(launches, views, host);
+    return price(calls, views);
   }
 
-  Predicted call(const std::vector<kernel::Launch>& launches) const {
-    return price(launches, 0, launches.empty() ? nothing_s_ : floor_of(launches.front()));
-  }
+  Predicted call(kernel::Launch launch) const { return price({{std::move(launch)}}, 0); }
 
  private:
   /// The sum that folds a gradient onto a broadcast operand (a bias) is made by autograd between its nodes, so the
@@ -197,28 +193,49 @@ class Bench {
     return std::string(cost::SingleOp::key(launch));
   }
 
-  Predicted price(const std::vector<kernel::Launch>& launches, double views, double host) const {
-    if (launches.empty()) return idle(views);
-    const cost::SingleOp::Timing timing = single_.time(launches);
+  /// The host issues the calls one after another; each takes its floor less what the events alone take. The GPU runs
+  /// their kernels in order, none before its launch. One call alone: SingleOp's law.
+  Predicted price(const std::vector<std::vector<kernel::Launch>>& calls, double views) const {
+    if (calls.empty()) return idle(views);
     Predicted p;
-    p.time_s = std::max(timing.time.value, host);
-    p.low_s = p.time_s * (timing.low / timing.time);
-    p.high_s = p.time_s * (timing.high / timing.time);
-    p.host_decides = host >= kHostDecides * p.time_s;
-    double flop = 0;
-    double bytes = 0;
-    for (const auto& launch : launches) {
-      flop += 2 * launch.work.mac;
-      bytes += launch.work.traffic().value;
+    double host = views * (view_s_ - nothing_s_);
+    double gpu = 0;
+    double kernels = 0;
+    kernel::KernelCost main;
+    const kernel::Launch* longest = nullptr;
+    for (const auto& launches : calls) {
+      const cost::SingleOp::Timing timing = single_.time(launches);
+      const double floor = floor_of(launches.front());
+      gpu = std::max(gpu + timing.kernel.value, host + timing.time.value);
+      host += floor - nothing_s_;
+      kernels += timing.kernel.value;
+      p.low_s += timing.kernel.value * (timing.low / timing.time);
+      p.high_s += timing.kernel.value * (timing.high / timing.time);
+      if (longest == nullptr || timing.main.time > main.time) {
+        main = timing.main;
+        longest = &launches.front();
+      }
+      for (const auto& launch : launches) p.size += 2 * launch.work.mac;
     }
-    p.size = flop > 0 ? flop : bytes;
-    const auto longest = std::max_element(launches.begin(), launches.end(), [](const auto& a, const auto& b) {
-      return a.work.mac + a.work.traffic().value < b.work.mac + b.work.traffic().value;
-    });
-    p.explanation = fmt::format("{} kernel{}, {:.1f} us, mostly {}, {} bound; host {:.1f} us", launches.size(),
-                                launches.size() == 1 ? "" : "s", 1e6 * timing.kernel.value, longest->name,
-                                kernel::to_string(timing.main.bound()), 1e6 * host);
+    host += nothing_s_;
+    p.time_s = std::max(gpu, host);
+    const double stretch = kernels > 0 ? p.time_s / kernels : 1;
+    p.low_s *= stretch;
+    p.high_s *= stretch;
+    p.host_decides = host >= kHostDecides * p.time_s;
+    if (!(p.size > 0)) p.size = bytes_of(calls);
+    p.explanation = fmt::format("{} call{}, {:.1f} us of kernels, mostly {}, {} bound; host {:.1f} us", calls.size(),
+                                calls.size() == 1 ? "" : "s", 1e6 * kernels, longest->name,
+                                kernel::to_string(main.bound()), 1e6 * host);
     return p;
+  }
+
+  static double bytes_of(const std::vector<std::vector<kernel::Launch>>& calls) {
+    double bytes = 0;
+    for (const auto& launches : calls) {
+      for (const auto& launch : launches) bytes += launch.work.traffic().value;
+    }
+    return bytes;
   }
 
   arch::ResolvedGpu gpu_;
@@ -272,7 +289,7 @@ Predicted backward(const Bench& bench, const Recipe& recipe, const graph::OpGrap
   for (double i = 0; i < recipe.autograd_nodes; ++i) add(sum, bench.idle(0));
   for (const auto& shape : recipe.accumulated) {
     const double n = static_cast<double>(graph::elements(shape));
-    add(sum, bench.call({kernel::vector::elementwise("add", {n, 8 * n, 4 * n, 2, 4})}));
+    add(sum, bench.call(kernel::vector::elementwise("add", {n, 8 * n, 4 * n, 2, 4})));
   }
   return sum;
 }
