@@ -5,6 +5,8 @@
 #include <charconv>
 #include <utility>
 
+#include "arch/units/error.hpp"
+
 namespace voltaic::validation {
 namespace {
 
@@ -29,12 +31,17 @@ class Sketch {
   std::size_t operands() const { return node_.inputs.size(); }
 
   TensorId tensor(Shape shape, DataType dtype = DataType::fp32, bool wanted = true) {
+    constexpr std::int64_t kMost = std::int64_t{1} << 62U;
+    std::int64_t elements = 1;
+    for (const std::int64_t dim : shape) {
+      if (__builtin_mul_overflow(elements, dim, &elements) || elements > kMost) {
+        throw UnsupportedError("the shape is beyond what the model can count");
+      }
+    }
     // A graph without parameters is differentiated with respect to its inputs.
     const TensorRole role = wanted ? TensorRole::input : TensorRole::buffer;
-    return recipe_.graph.add_tensor({.name = "t" + std::to_string(count_++),
-                                     .shape = std::move(shape),
-                                     .dtype = dtype,
-                                     .role = role});
+    return recipe_.graph.add_tensor(
+        {.name = "t" + std::to_string(count_++), .shape = std::move(shape), .dtype = dtype, .role = role});
   }
   TensorId apply(OpType op, std::vector<TensorId> inputs, Attributes attributes = {}) {
     graph::Node node;
@@ -255,7 +262,8 @@ void miscellaneous(const TracedNode& node, Sketch& s, Recipe& r) {
   } else if (t == "sub") {
     arithmetic(node, s, OpType::sub, OpType::sub_scalar);
   } else if (t == "lt" && s.operands() == 2) {
-    s.apply(OpType::compare, {s.tensor(s.shape(0), DataType::int64, false), s.tensor(s.shape(1), DataType::int64, false)});
+    s.apply(OpType::compare,
+            {s.tensor(s.shape(0), DataType::int64, false), s.tensor(s.shape(1), DataType::int64, false)});
   } else if ((t == "masked_fill" || t == "masked_fill_") && s.operands() >= 2) {
     s.apply(OpType::masked_fill, {s.tensor(s.shape(0)), s.tensor(s.shape(1), DataType::boolean, false)});
     r.one_kernel = t == "masked_fill_";
@@ -274,7 +282,8 @@ void miscellaneous(const TracedNode& node, Sketch& s, Recipe& r) {
 /// Calls that make views: as many as dims are added, dropped or cut.
 double views_of(const TracedNode& node) {
   const std::string_view t = node.target;
-  if (t == "view" || t == "permute" || t == "transpose" || t == "expand" || t == "unsqueeze" || t == "reshape") return 1;
+  if (t == "view" || t == "permute" || t == "transpose" || t == "expand" || t == "unsqueeze" || t == "reshape")
+    return 1;
   if (t == "split") return 3;
   if (t != "getitem" || node.inputs.empty() || is_number(node.inputs[0])) return 0;
   const auto in = static_cast<double>(node.inputs[0].size());

@@ -32,6 +32,7 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 struct OpsRow {
   TracedNode node;
   std::string gpu, table_gpu, mode, origin, label;
+  std::string place;  ///< File and line.
   std::string model;
   std::int64_t seq = 0, batch = 0;
   double repeat = 1;
@@ -88,6 +89,7 @@ std::int64_t count_of(const CsvTable& table, std::size_t row, const char* column
 
 OpsRow read_row(const CsvTable& table, std::size_t row) {
   OpsRow r;
+  r.place = table.place(row);
   r.model = table.text(row, "model");
   r.table_gpu = table.text(row, "gpu");
   r.gpu = gpu_of(r.table_gpu);
@@ -305,6 +307,8 @@ class Table {
       predict(row);
     } catch (const UnsupportedError& e) {
       missed(row, "forward", e.what());
+    } catch (const ConfigError& e) {
+      throw ConfigError(row.place, "in_shapes", e.what());  // Operands that do not fit each other.
     }
   }
 
