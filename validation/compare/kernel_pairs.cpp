@@ -58,10 +58,9 @@ std::string family_of(std::string_view op, std::string_view dtype) {
 std::string explain(const std::vector<kernel::Launch>& launches, const cost::SingleOp::Timing& timing) {
   if (launches.empty()) return "no kernel";
   const std::string more = launches.size() > 1 ? fmt::format(" and {} more", launches.size() - 1) : "";
-  const bool host = timing.floor > timing.kernel;
-  return fmt::format("{}{}: {} on the GPU, {} bound; host floor {}{}", launches.front().name, more,
-                     report::format_time(timing.kernel), kernel::to_string(timing.main.bound()),
-                     report::format_time(timing.floor), host ? ", which decides" : "");
+  return fmt::format("{}{} {}, {} bound; host {}{}", launches.front().name, more, report::format_time(timing.kernel),
+                     kernel::to_string(timing.main.bound()), report::format_time(timing.floor),
+                     timing.floor > timing.kernel ? ", which decides" : "");
 }
 
 /// Empty where the row got its prediction, else why it did not.

@@ -108,7 +108,7 @@ void predict_operations(Runner& runner, const CsvTable& table, Filter& filter, V
   filter.apply(out, first);
   for (std::size_t i = first; i < out.pairs.size(); ++i) {
     Pair& p = out.pairs[i];
-    if (p.family.empty() && p.op != "host") p.family = fmt::format("operations in networks, {}", p.mode);
+    if (p.family.empty() && p.op != "host") p.family = "traced " + p.mode;
   }
 }
 
@@ -149,7 +149,8 @@ Validation validate(Runner& runner, const std::vector<std::string>& files, const
   out.files = files;
   out.options = options;
   Filter filter(options);
-  tbb::task_arena arena(options.jobs > 0 ? options.jobs : tbb::this_task_arena::max_concurrency());
+  const int cores = tbb::this_task_arena::max_concurrency();
+  tbb::task_arena arena(options.jobs > 0 ? std::min(options.jobs, cores) : cores);
   arena.execute([&] {
     for (const auto& file : files) predict_table(runner, CsvTable::read(file), filter, out);
   });

@@ -40,16 +40,26 @@ std::string every_row(const Validation& v, const report::PageStyle& style) {
   return table.render(style) + "\n";
 }
 
-std::string groups(const Validation& v, const report::PageStyle& style) {
+/// GPUs in order of first appearance.
+std::vector<std::string> gpus_of(const Validation& v) {
+  std::vector<std::string> names;
+  for (const auto& g : v.groups) {
+    if (std::find(names.begin(), names.end(), g.gpu) == names.end()) names.push_back(g.gpu);
+  }
+  return names;
+}
+
+std::string groups(const Validation& v, const std::string& gpu, const report::PageStyle& style) {
   const bool types = std::any_of(v.groups.begin(), v.groups.end(), [](const Group& g) { return g.dtype != "fp32"; });
   TextTable table;
   table.column("gpu", Align::left);
-  table.column("op", Align::left, true);
+  table.column("op", Align::left);
   if (types) table.column("dtype", Align::left);
   table.column("mode", Align::left);
-  table.column("origin", Align::left);
-  for (const char* name : {"rows", "mean %", "median", "p90", "bias", "covered", "width"}) table.column(name);
+  table.column("origin", Align::left, true);
+  for (const char* name : {"rows", "mean", "median", "p90", "bias", "in", "width"}) table.column(name);
   for (const auto& g : v.groups) {
+    if (g.gpu != gpu) continue;
     std::vector<std::string> cells{g.gpu, g.op};
     if (types) cells.push_back(g.dtype);
     for (auto& cell :
@@ -61,20 +71,31 @@ std::string groups(const Validation& v, const report::PageStyle& style) {
   return table.render(style) + "\n";
 }
 
-/// The rows that say most about what a group's error is made of.
+std::string heading(const Group& g) {
+  return fmt::format("{} {}{} {}{}", g.gpu, g.op, g.dtype == "fp32" ? "" : " " + g.dtype, g.mode,
+                     g.origin.empty() ? "" : " (" + g.origin + ")");
+}
+
+/// The rows that say most about what a group's error is made of. Of many groups, those that are large enough to judge.
 std::string worst(const Validation& v, const report::PageStyle& style) {
-  std::string out;
+  constexpr std::size_t kManyGroups = 40;
+  constexpr std::int64_t kFewRows = 20;
+  std::int64_t left_out = 0;
+  std::string out = "worst rows, and what the model holds responsible for their time\n";
   for (const auto& g : v.groups) {
-    out += fmt::format("worst of {} {}{} {}{}\n", g.gpu, g.op, g.dtype == "fp32" ? "" : " " + g.dtype, g.mode,
-                       g.origin.empty() ? "" : " (" + g.origin + ")");
+    if (v.groups.size() > kManyGroups && g.rows < kFewRows) {
+      ++left_out;
+      continue;
+    }
+    out += heading(g) + "\n";
     for (std::size_t i = 0; i < std::min(kWorstOnPage, g.worst.size()); ++i) {
       const Pair& p = g.worst[i];
-      out += report::wrap(fmt::format("{}: measured {}, predicted {} ({} %): {}", p.label, time(p.measured_s),
-                                      time(p.predicted_s), signed_percent(p.error()), p.explanation),
-                          style.width, "  ") +
-             "\n";
+      out += report::wrap(fmt::format("{} %: {}: measured {}, predicted {}; {}", signed_percent(p.error()), p.label,
+                                      time(p.measured_s), time(p.predicted_s), p.explanation),
+                          style.width, "  ");
     }
   }
+  if (left_out > 0) out += fmt::format("{} groups of fewer than {} rows: see --json\n", left_out, kFewRows);
   return out + "\n";
 }
 
@@ -82,8 +103,7 @@ std::string pooled(const Validation& v, const report::PageStyle& style) {
   TextTable table;
   table.column("family", Align::left, true);
   table.column("gpu", Align::left);
-  for (const char* name : {"rows", "of", "mean %", "median", "p90", "worst", "bias", "covered", "width"})
-    table.column(name);
+  for (const char* name : {"rows", "of", "mean", "median", "p90", "worst", "bias", "in", "width"}) table.column(name);
   std::string_view last;
   for (const auto& p : v.pooled) {
     if (!last.empty() && last != p.name) table.rule();
@@ -101,9 +121,12 @@ std::string validation_page(const Validation& v, int width) {
   const report::PageStyle style{width, false};
   const bool few = v.pairs.size() <= kRowsOnPage;
   std::string out = few ? every_row(v, style) : "";
-  out += groups(v, style);
-  if (!few) out += worst(v, style);
-  if (!v.pooled.empty()) out += pooled(v, style);
+  if (!v.groups.empty()) {
+    out += "errors in %; in: measured times inside the 90 % interval; width: of that interval\n";
+    for (const auto& gpu : gpus_of(v)) out += groups(v, gpu, style);
+    if (!few) out += worst(v, style);
+    out += pooled(v, style);
+  }
   for (const auto& warning : v.warnings) out += "\n" + report::wrap("warning: " + warning, width, "  ");
   out += fmt::format("\n{} of {} measured times predicted", v.pairs.size(), v.asked());
   for (const auto& [reason, count] : v.skipped) out += fmt::format("\n  skipped {}: {}", count, reason);
