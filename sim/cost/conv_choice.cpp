@@ -37,18 +37,25 @@ ConvChoice::ConvChoice(const arch::ResolvedGpu& gpu)
 /// The bias makes a slower kernel win now and then, as in the library. To keep more bandwidth from ever making a
 /// network slower, the choice sees the balance of bandwidth and arithmetic the library was tuned for, not the one of a
 /// modified GPU.
-kernel::ConvKernel ConvChoice::choose_square(const kernel::ConvProblem& problem) const {
+std::vector<ConvChoice::Candidate> ConvChoice::square_candidates(const kernel::ConvProblem& problem) const {
   ConvMachine machine = conv_machine(gpu_, problem.math, false);
   machine.dram = square_.tuned_balance() * machine.sms * machine.lanes * machine.clock;
+  std::vector<Candidate> out;
+  out.reserve(square_.kernels().size());
+  for (const auto& candidate : square_.kernels()) {
+    if (square_.takes(problem, candidate)) out.push_back({&candidate, square_.time(problem, candidate, machine).time});
+  }
+  return out;
+}
+
+kernel::ConvKernel ConvChoice::choose_square(const kernel::ConvProblem& problem) const {
   const SquareKernel* best = nullptr;
   double least = std::numeric_limits<double>::infinity();
-  for (const auto& candidate : square_.kernels()) {
-    if (!square_.takes(problem, candidate)) continue;
-    const double score = square_.time(problem, candidate, machine).time * candidate.bias;
-    if (score < least) {
-      least = score;
-      best = &candidate;
-    }
+  for (const Candidate& candidate : square_candidates(problem)) {
+    const double score = candidate.seconds * candidate.kernel->bias;
+    if (score >= least) continue;
+    least = score;
+    best = candidate.kernel;
   }
   if (best == nullptr) throw InternalError("no kernel takes a 3x3 convolution");
   return to_kernel(*best, problem);

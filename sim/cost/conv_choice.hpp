@@ -18,6 +18,14 @@ class ConvChoice {
   explicit ConvChoice(const arch::ResolvedGpu& gpu);
   kernel::ConvKernel operator()(const kernel::ConvProblem& problem) const;
 
+  /// A kernel that could take a 3x3 problem, with the seconds on which the library is taken to decide, without bias.
+  struct Candidate {
+    const SquareKernel* kernel = nullptr;
+    double seconds = 0;
+  };
+  std::vector<Candidate> square_candidates(const kernel::ConvProblem& problem) const;
+  bool is_square(const kernel::ConvProblem& problem) const { return square_.applies(problem); }
+
  private:
   kernel::ConvKernel choose_square(const kernel::ConvProblem& problem) const;
 

@@ -20,6 +20,8 @@ namespace {
 constexpr int kFolds = 4;
 constexpr double kLowQuantile = 0.05, kHighQuantile = 0.95;
 
+using Timings = std::vector<cost::SingleOp::Timing>;
+
 /// Folds follow the split's hash, so that a shape is on the same side on every board.
 int fold_of(const std::string& key) {
   const auto crc = crc32(0, reinterpret_cast<const Bytef*>(key.data()), static_cast<uInt>(key.size()));
@@ -161,7 +163,11 @@ class Residuals {
     arch::CalibrationDocument document = document_;
     apply(parameters_, values, reference_, document);
     times_.predict(document, rows_, out);
-    for (std::size_t i = 0; i < rows_.size(); ++i) out[i] = std::log(out[i] / rows_[i].row->measured_s);
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const double ratio = out[i] / rows_[i].row->measured_s;
+      // A time that is a quantile under an unknown delay is one for relative errors.
+      out[i] = rows_[i].row->kind == RowKind::convolution ? ratio - 1 : std::log(ratio);
+    }
   }
 
  private:
@@ -191,6 +197,7 @@ void Calibrator::fit(FitFamily family, const RowTimes& times) {
   const Residuals residuals(times, prior, parameters, run_.boards.front().name, known);
   out.fit = least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); });
   apply(parameters, values_of(out.fit), run_.boards.front().name, document_);
+  if (family == FitFamily::convolution) out.choice = fit_convolution_choice(times, rows, document_);
   choose_launches(times, document_, rows);
   left_out(known, rows, times, prior, out);
   if (out.refused) {
@@ -201,8 +208,18 @@ void Calibrator::fit(FitFamily family, const RowTimes& times) {
   run_.families.push_back(std::move(out));
 }
 
+/// Measured over predicted; where a row holds an unknown host delay, of the kernel alone: what beyond the delay's own
+/// spread the kernel must be off by.
+double measured_over_predicted(const cost::SingleOp::Timing& timing, double measured) {
+  const double error = measured - timing.time.value;
+  if (timing.delay_above.value <= 0) return measured / timing.time.value;
+  const double delay = (error < 0 ? timing.delay_below : timing.delay_above).value;
+  const double beyond = std::sqrt(std::max(0.0, error * error - delay * delay));
+  return 1 + std::copysign(beyond, error) / timing.kernel.value;
+}
+
 /// Statistics per board, session and operation. `predicted`: by fits that left the row out; `before`: by the priors.
-std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const std::vector<double>& predicted,
+std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const Timings& predicted,
                                       const std::vector<double>& before, const RowTimes& times) {
   std::map<std::pair<std::size_t, std::string_view>, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -218,11 +235,11 @@ std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const std
     std::vector<double> ratios;
     for (const std::size_t i : members) {
       const double measured = rows[i].row->measured_s;
-      const double error = predicted[i] / measured - 1;
+      const double error = predicted[i].time.value / measured - 1;
       s.mape += std::abs(error);
       s.bias += error;
       s.mape_prior += std::abs(before[i] / measured - 1);
-      ratios.push_back(measured / predicted[i]);
+      ratios.push_back(measured_over_predicted(predicted[i], measured));
     }
     const double n = static_cast<double>(members.size());
     s.mape /= n;
@@ -261,15 +278,14 @@ double intraclass(const std::map<std::string, std::vector<double>>& groups) {
 }
 
 /// By launch family, rows whose kernel is longer than the host floor.
-std::vector<KernelSpread> kernels_of(const std::vector<FitRow>& rows, const std::vector<double>& predicted,
-                                     const std::vector<double>& floors) {
+std::vector<KernelSpread> kernels_of(const std::vector<FitRow>& rows, const Timings& predicted) {
   constexpr double kBeyondFloor = 1.5;
   std::map<std::string, std::map<std::string, std::vector<double>>> families;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].launches.empty() || predicted[i] < kBeyondFloor * floors[i]) continue;
+    if (rows[i].launches.empty() || predicted[i].time.value < kBeyondFloor * predicted[i].floor.value) continue;
     const kernel::Launch& launch = rows[i].launches.front();
-    families[std::string(launch.family)][fmt::format("{} {}", rows[i].place, launch.name)].push_back(
-        std::log(rows[i].row->measured_s / predicted[i]));
+    const double ratio = std::max(0.01, measured_over_predicted(predicted[i], rows[i].row->measured_s));
+    families[std::string(launch.family)][fmt::format("{} {}", rows[i].place, launch.name)].push_back(std::log(ratio));
   }
   std::vector<KernelSpread> out;
   for (const auto& [family, groups] : families) {
@@ -296,7 +312,8 @@ void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<Fi
   std::vector<FitParameter> parameters;
   for (const auto& p : out.fit.parameters) parameters.push_back(p.parameter);
   const std::vector<double> start = values_of(out.fit);
-  std::vector<double> predicted(chosen.size()), before(chosen.size()), floors(chosen.size());
+  Timings predicted(chosen.size());
+  std::vector<double> before(chosen.size());
   std::vector<FitRow> prior_rows = chosen;
   choose_launches(times, prior, prior_rows);
   times.predict(prior, prior_rows, before);
@@ -318,16 +335,13 @@ void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<Fi
         least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); }, options, start);
     arch::CalibrationDocument document = prior;
     apply(parameters, values_of(fit), reference, document);
-    std::vector<double> seconds(own.size()), floor(own.size());
-    times.predict(document, own, seconds, floor);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      predicted[index[i]] = seconds[i];
-      floors[index[i]] = floor[i];
-    }
+    Timings timings(own.size());
+    times.predict(document, own, timings);
+    for (std::size_t i = 0; i < own.size(); ++i) predicted[index[i]] = timings[i];
   }
 
   out.spread = spread_of(chosen, predicted, before, times);
-  out.kernels = kernels_of(chosen, predicted, floors);
+  out.kernels = kernels_of(chosen, predicted);
   double cost_prior = 0, cost = 0;
   for (const auto& s : out.spread) {
     cost_prior += s.mape_prior * static_cast<double>(s.rows);
@@ -348,6 +362,7 @@ void Calibrator::keep(const FamilyFit& fit) {
   }
   const std::string& reference = run_.boards.front().name;
   apply(parameters, values, reference, run_.fitted);
+  for (const ChoiceBias& b : fit.choice.biases) run_.fitted.set(b.path, b.value);
   constexpr std::int64_t kEnoughRows = 20;
   for (const ResidualSpread& s : fit.spread) {
     if (s.rows < kEnoughRows) continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "arch/calibration_document.hpp"
+#include "validation/fit/conv_choice_fit.hpp"
 #include "validation/fit/plan.hpp"
 
 namespace voltaic::validation {
@@ -48,6 +49,7 @@ struct FamilyFit {
   bool refused = false;  ///< Worse than the prior on rows left out: every value is kept.
   std::vector<ResidualSpread> spread;
   std::vector<KernelSpread> kernels;
+  ChoiceFit choice;  ///< Convolutions: biases of the library's choice.
 };
 
 struct CalibrationRun {

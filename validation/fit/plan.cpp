@@ -130,8 +130,6 @@ constexpr Entry kPlan[] = {
     {F::convolution, kArch, "convolution.square.kernels.*.ragged_filter_passes", 0.05, 20, 0.5},
     {F::convolution, kArch, "convolution.square.kernels.*.filter_wait_passes", 0.05, 20, 0.7},
     {F::convolution, kArch, "convolution.square.kernels.*.ragged_output_passes", 0.05, 20, 0.6},
-    {F::convolution, kBoard, "single_op.conv.launch_s", 1e-6, 1e-3, 0.4},
-    {F::convolution, kBoard, "single_op.conv.floor_s", 1e-6, 1e-3, 0.4},
 };
 
 std::string_view unit_of(std::string_view path) {

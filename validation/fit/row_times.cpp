@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "sim/cost/engine.hpp"
-#include "sim/cost/single_op.hpp"
 
 namespace voltaic::validation {
 
@@ -33,26 +32,35 @@ arch::ResolvedGpu RowTimes::gpu(std::size_t place, const arch::CalibrationDocume
   return gpu;
 }
 
+namespace {
+
+struct Machine {
+  explicit Machine(arch::ResolvedGpu resolved) : gpu(std::move(resolved)), protocol(gpu) {}
+  arch::ResolvedGpu gpu;
+  cost::SingleOp protocol;
+};
+
+/// Calls `take(i, timing)` for each row; machines are made once per place.
+template <class Take>
+void time_rows(const RowTimes& times, const arch::CalibrationDocument& document, std::span<const FitRow> rows, Take take) {
+  std::vector<std::unique_ptr<Machine>> machines(times.places().size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto& machine = machines[rows[i].place];
+    if (!machine) machine = std::make_unique<Machine>(times.gpu(rows[i].place, document));
+    take(i, machine->protocol.time(rows[i].launches));
+  }
+}
+
+}  // namespace
+
 void RowTimes::predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows,
-                       std::span<double> seconds) const {
-  predict(document, rows, seconds, {});
+                       std::span<cost::SingleOp::Timing> timings) const {
+  time_rows(*this, document, rows, [&](std::size_t i, const auto& timing) { timings[i] = timing; });
 }
 
 void RowTimes::predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows,
-                       std::span<double> seconds, std::span<double> floors) const {
-  struct Machine {
-    explicit Machine(arch::ResolvedGpu resolved) : gpu(std::move(resolved)), protocol(gpu) {}
-    arch::ResolvedGpu gpu;
-    cost::SingleOp protocol;
-  };
-  std::vector<std::unique_ptr<Machine>> machines(places_.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    auto& machine = machines[rows[i].place];
-    if (!machine) machine = std::make_unique<Machine>(gpu(rows[i].place, document));
-    const cost::SingleOp::Timing timing = machine->protocol.time(rows[i].launches);
-    seconds[i] = timing.time.value;
-    if (!floors.empty()) floors[i] = timing.floor.value;
-  }
+                       std::span<double> seconds) const {
+  time_rows(*this, document, rows, [&](std::size_t i, const auto& timing) { seconds[i] = timing.time.value; });
 }
 
 void choose_launches(const RowTimes& times, const arch::CalibrationDocument& document, std::span<FitRow> rows) {

@@ -8,6 +8,7 @@
 
 #include "arch/calibration_document.hpp"
 #include "arch/loader.hpp"
+#include "sim/cost/single_op.hpp"
 #include "validation/fit/plan.hpp"
 
 namespace voltaic::validation {
@@ -35,11 +36,11 @@ class RowTimes {
   std::size_t place_of(const KernelRow& row) const;
   /// The GPU as the models see it there.
   arch::ResolvedGpu gpu(std::size_t place, const arch::CalibrationDocument& document) const;
-  /// Seconds between the events of each row, launches as they stand. Pure; runs from several threads.
+  /// What the events of each row see, launches as they stand. Pure; runs from several threads.
+  void predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows,
+               std::span<cost::SingleOp::Timing> timings) const;
+  /// The seconds alone.
   void predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows, std::span<double> seconds) const;
-  /// The same, with the host floor of each row.
-  void predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows, std::span<double> seconds,
-               std::span<double> floors) const;
 
  private:
   std::vector<arch::ResolvedGpu> boards_;  ///< Specs; the calibration is set per call.
