@@ -14,6 +14,7 @@
 #include "sim/cost/engine.hpp"
 #include "sim/cost/single_op.hpp"
 #include "sim/graph/passes.hpp"
+#include "sim/interval.hpp"
 #include "sim/kernel/vector.hpp"
 #include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/ops_recipe.hpp"
@@ -133,10 +134,12 @@ struct Predicted {
 class Bench {
  public:
   explicit Bench(const arch::ResolvedGpu& gpu)
-      : gpu_(arch::in_session(gpu, kSession)), single_(gpu_), library_(cost::make_library(gpu_)) {
+      : gpu_(arch::in_session(gpu, kSession)), single_(gpu_), library_(cost::make_library(gpu_)), intervals_(gpu_) {
     const arch::ParameterTree tree = gpu_.calibration.at("single_op");
     nothing_s_ = tree.number_or("nothing.floor_s", tree.number("default.floor_s"));
     view_s_ = tree.number_or("view.floor_s", nothing_s_);
+    idle_low_ = tree.number_or("nothing.measured_over_predicted.low", idle_low_);
+    idle_high_ = tree.number_or("nothing.measured_over_predicted.high", idle_high_);
     for (const auto& name : tree.keys("")) {
       if (tree.has(name + ".floor_s")) floors_.emplace(name, tree.number(name + ".floor_s"));
     }
@@ -146,8 +149,8 @@ class Bench {
   Predicted idle(double views) const {
     Predicted p;
     p.time_s = nothing_s_ + views * (view_s_ - nothing_s_);
-    p.low_s = 0.85 * p.time_s;
-    p.high_s = 1.15 * p.time_s;
+    p.low_s = idle_low_ * p.time_s;
+    p.high_s = idle_high_ * p.time_s;
     p.host_decides = true;
     p.explanation = "host alone";
     return p;
@@ -205,14 +208,14 @@ class Bench {
     double kernels = 0;
     kernel::KernelCost main;
     const kernel::Launch* longest = nullptr;
+    std::vector<FamilyTime> families;
     for (const auto& launches : calls) {
       const cost::SingleOp::Timing timing = single_.time(launches);
       const double floor = floor_of(launches.front());
       gpu = std::max(gpu + timing.kernel.value, host + timing.time.value);
       host += floor - nothing_s_;
       kernels += timing.kernel.value;
-      p.low_s += timing.kernel.value * (timing.low / timing.time);
-      p.high_s += timing.kernel.value * (timing.high / timing.time);
+      families.push_back({launches.front().family, launches.front().math, timing.kernel});
       if (longest == nullptr || timing.main.time > main.time) {
         main = timing.main;
         longest = &launches.front();
@@ -221,9 +224,11 @@ class Bench {
     }
     host += nothing_s_;
     p.time_s = std::max(gpu, host);
-    const double stretch = kernels > 0 ? p.time_s / kernels : 1;
-    p.low_s *= stretch;
-    p.high_s *= stretch;
+    std::vector<std::string> notes;
+    const Seconds rest{std::max(0.0, p.time_s - kernels)};
+    const report::Interval interval = intervals_.combine(families, rest, Seconds{p.time_s}, notes);
+    p.low_s = interval.low.value;
+    p.high_s = interval.high.value;
     p.host_decides = host >= kHostDecides * p.time_s;
     if (!(p.size > 0)) p.size = bytes_of(calls);
     p.explanation = fmt::format("{} call{}, {:.1f} us of kernels, mostly {}, {} bound; host {:.1f} us", calls.size(),
@@ -244,7 +249,9 @@ class Bench {
   cost::SingleOp single_;
   std::unique_ptr<kernel::LibraryChoice> library_;
   std::map<std::string, double, std::less<>> floors_;
+  IntervalModel intervals_;
   double nothing_s_ = 0, view_s_ = 0;
+  double idle_low_ = 0.9, idle_high_ = 1.1;
 };
 
 void add(Predicted& sum, const Predicted& p) {
@@ -331,7 +338,7 @@ class Table {
 
   void missed(const OpsRow& row, const char* mode, const std::string& reason) {
     skip(out_, reason);
-    ++out_.missed[{fmt::format("operations in networks, {}", mode), row.table_gpu}];
+    ++out_.missed[{fmt::format("traced {}", mode), row.table_gpu}];
   }
 
   void record(const OpsRow& row, const Recipe& recipe, const char* mode, double measured_s, const Predicted& p) {
