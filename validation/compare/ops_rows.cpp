@@ -259,6 +259,7 @@ void add(Predicted& sum, const Predicted& p) {
   sum.low_s += p.low_s;
   sum.high_s += p.high_s;
   sum.size += p.size;
+  sum.host_decides = sum.host_decides && p.host_decides;
   if (sum.explanation.empty()) sum.explanation = p.explanation;
 }
 
@@ -287,6 +288,7 @@ graph::OpGraph recorded_dropout_gradient(const graph::Shape& shape) {
 
 Predicted backward(const Bench& bench, const Recipe& recipe, const graph::OpGraph& trained) {
   Predicted sum;
+  sum.host_decides = true;
   const auto nodes = recipe.graph.nodes();
   const bool dropout = !nodes.empty() && nodes.back().op == graph::OpType::dropout;
   if (dropout) {
