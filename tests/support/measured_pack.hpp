@@ -48,15 +48,22 @@ inline std::vector<std::string> split_csv(const std::string& line) {
   return out;
 }
 
-/// Empty when the pack is not there: tests that want it then say so and stop.
-inline std::optional<MeasuredTable> measured_table(const std::string& name) {
+/// Where a table or folder of the packs lies; empty when it is not there.
+inline std::optional<std::filesystem::path> measured_path(const std::string& name) {
   const char* folder = std::getenv("VOLTAIC_MEASURED");
   const char* source = std::getenv("VOLTAIC_SOURCE_DIR");
   std::filesystem::path path = folder != nullptr ? folder : (source != nullptr ? source : ".");
   if (folder == nullptr) path = path / ".." / "shared" / "measured";
   path /= name;
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const gzFile file = gzopen(path.string().c_str(), "rb");
+  return path;
+}
+
+/// Empty when the pack is not there: tests that want it then say so and stop.
+inline std::optional<MeasuredTable> measured_table(const std::string& name) {
+  const auto path = measured_path(name);
+  if (!path) return std::nullopt;
+  const gzFile file = gzopen(path->string().c_str(), "rb");
   if (file == nullptr) return std::nullopt;
   MeasuredTable table;
   std::vector<char> buffer(1 << 16);

@@ -31,7 +31,8 @@ std::vector<std::string> words(const std::string& list, const char* option) {
   std::string_view rest = list;
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    if (comma == 0) throw UsageError(fmt::format("{}: expected names with commas between, got '{}'", option, one_line(list)));
+    if (comma == 0)
+      throw UsageError(fmt::format("{}: expected names with commas between, got '{}'", option, one_line(list)));
     out.emplace_back(rest.substr(0, comma));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }

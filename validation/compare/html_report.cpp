@@ -100,7 +100,8 @@ std::string worst_table(const std::vector<const Pair*>& members) {
   std::vector<const Pair*> worst = members;
   std::stable_sort(worst.begin(), worst.end(),
                    [](const Pair* a, const Pair* b) { return std::abs(a->error()) > std::abs(b->error()); });
-  Table table({"op", "mode", "origin", "row", "what the model holds responsible", "measured", "predicted", "error %"}, 5);
+  Table table({"op", "mode", "origin", "row", "what the model holds responsible", "measured", "predicted", "error %"},
+              5);
   for (std::size_t i = 0; i < std::min(kRows, worst.size()); ++i) {
     const Pair& p = *worst[i];
     table.row({p.op, p.mode, p.origin, p.label, p.explanation, time(p.measured_s), time(p.predicted_s),
@@ -149,8 +150,9 @@ std::string validation_html(const Validation& v) {
   out += plot_css();
   out += kPageCss;
   out += "</style></head><body>\n<h1>Predicted against measured</h1>\n";
-  out += fmt::format("<p>{} of {} measured times predicted, split: {}. Errors are (predicted - measured) / measured.</p>\n",
-                     v.pairs.size(), v.asked(), escape(v.options.split));
+  out += fmt::format(
+      "<p>{} of {} measured times predicted, split: {}. Errors are (predicted - measured) / measured.</p>\n",
+      v.pairs.size(), v.asked(), escape(v.options.split));
   for (const auto& warning : v.warnings) out += fmt::format("<p class=\"warning\">{}</p>\n", escape(warning));
   out += "<h2>By family</h2>\n" + pooled_table(v);
   for (const Pooled& line : v.pooled) out += card(v, line);

@@ -207,7 +207,8 @@ std::string read_row(const CsvTable& table, std::size_t row, GpuNames& gpus, Ker
   constexpr double kShortestUs = 1e-3;  // one nanosecond: no call is faster
   constexpr double kLongestUs = 1e12;
   if (!(*measured >= kShortestUs && *measured <= kLongestUs)) {
-    throw ConfigError(table.place(row), "latency_us", fmt::format("expected a time in microseconds, got {}", *measured));
+    throw ConfigError(table.place(row), "latency_us",
+                      fmt::format("expected a time in microseconds, got {}", *measured));
   }
   out.measured_s = *measured * 1e-6;
   out.origin = one_line(table.text(row, "origin"));

@@ -23,8 +23,8 @@ enum class RowKind : std::uint8_t { product, convolution, vector };
 
 /// What a profiler saw beside the time; empty where the table does not say. Used by fits, never by predictions.
 struct ObservedKernel {
-  std::string name;                ///< Main kernel.
-  std::string algorithm;           ///< Convolutions: the table's class.
+  std::string name;       ///< Main kernel.
+  std::string algorithm;  ///< Convolutions: the table's class.
   std::int64_t tile_m = 0, tile_n = 0;
   std::int64_t split_k = 1;
   bool known() const { return !name.empty(); }
@@ -35,12 +35,12 @@ struct KernelRow {
   std::string table_gpu;  ///< The table's spelling.
   std::string gpu;        ///< Our name for it.
   std::string op, dtype, origin;
-  std::string label;      ///< The shape in words: "64 x 512 x 64 x 512" (batch, m, n, k).
-  std::string key;        ///< What the split is drawn from: "gemm|64|512|64|512".
-  bool fit = false;       ///< crc32(key) mod 10 below 6.
-  std::size_t line = 0;   ///< Row of the table, for messages: CsvTable::place(line).
+  std::string label;     ///< The shape in words: "64 x 512 x 64 x 512" (batch, m, n, k).
+  std::string key;       ///< What the split is drawn from: "gemm|64|512|64|512".
+  bool fit = false;      ///< crc32(key) mod 10 below 6.
+  std::size_t line = 0;  ///< Row of the table, for messages: CsvTable::place(line).
   double measured_s = 0;
-  double size = 0;        ///< FLOP of a product or convolution by definition, bytes moved by a vector operation.
+  double size = 0;  ///< FLOP of a product or convolution by definition, bytes moved by a vector operation.
   kernel::GemmProblem product;
   kernel::ConvProblem convolution;
   graph::OpType vector_op{};

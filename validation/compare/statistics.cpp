@@ -136,9 +136,9 @@ std::vector<Pooled> pool(const Validation& v) {
 }
 
 std::vector<std::string> cancellations(const Validation& v) {
-  constexpr double kSmall = 0.05;      // a network's error that would pass for a success
-  constexpr double kLayers = 0.10;     // while its operations are wrong by this much of the time
-  constexpr double kCancelled = 0.5;   // and more than half of that cancels
+  constexpr double kSmall = 0.05;     // a network's error that would pass for a success
+  constexpr double kLayers = 0.10;    // while its operations are wrong by this much of the time
+  constexpr double kCancelled = 0.5;  // and more than half of that cancels
   std::vector<std::string> lines;
   for (const OpsError& e : v.ops_errors) {
     if (!(e.measured_s > 0)) continue;

@@ -55,8 +55,8 @@ Axis log_axis(double low, double high, double from, double to, std::string_view 
   axis.high = high * 1.15;
   const double decades = std::log10(axis.high / axis.low);
   const int every = std::max(1, static_cast<int>(std::ceil(decades / 6)));
-  for (int d = static_cast<int>(std::floor(std::log10(axis.low))); d <= static_cast<int>(std::ceil(std::log10(axis.high)));
-       ++d) {
+  for (int d = static_cast<int>(std::floor(std::log10(axis.low)));
+       d <= static_cast<int>(std::ceil(std::log10(axis.high))); ++d) {
     for (const int digit : {1, 2, 5}) {
       const double value = digit * std::pow(10.0, d);
       if (value < axis.low || value > axis.high) continue;
@@ -80,11 +80,13 @@ Axis error_axis(double from, double to) {
 }
 
 std::string line(const char* css, double x1, double y1, double x2, double y2) {
-  return fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>", css, x1, y1, x2, y2);
+  return fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>", css, x1, y1, x2,
+                     y2);
 }
 
 std::string text(const char* css, double x, double y, std::string_view anchor, std::string_view words) {
-  return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", css, x, y, anchor, words);
+  return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", css, x, y, anchor,
+                     words);
 }
 
 /// Grid, ticks, titles.
@@ -101,8 +103,9 @@ std::string frame(const Axis& x, const Axis& y, std::string_view x_title, std::s
   }
   out += fmt::format("<path class=\"axis\" d=\"M{} {}V{}H{}\"/>", kLeft, kTop, bottom, kWidth - kRight);
   out += text("title", (kLeft + kWidth - kRight) / 2, kHeight - 10, "middle", x_title);
-  out += fmt::format("<text class=\"title\" text-anchor=\"middle\" transform=\"translate(13 {:.1f}) rotate(-90)\">{}</text>",
-                     (kTop + bottom) / 2, y_title);
+  out += fmt::format(
+      "<text class=\"title\" text-anchor=\"middle\" transform=\"translate(13 {:.1f}) rotate(-90)\">{}</text>",
+      (kTop + bottom) / 2, y_title);
   return out;
 }
 
@@ -149,8 +152,8 @@ std::string dots(const std::vector<PlotPoint>& points, const Axis& x, const Axis
     for (const auto& [px, py] : drawn) path += fmt::format("M{:g} {:g}h0", px / 2.0, py / 2.0);
     const bool few = drawn.size() < 100;
     const double size = few ? 7 : (drawn.size() < 800 ? 4 : 2.4);
-    out += fmt::format("<path class=\"{}{}\" stroke-width=\"{}\" d=\"{}\"/>", fit ? "fit" : "report",
-                       few ? " few" : "", size, path);
+    out += fmt::format("<path class=\"{}{}\" stroke-width=\"{}\" d=\"{}\"/>", fit ? "fit" : "report", few ? " few" : "",
+                       size, path);
   }
   return out;
 }

@@ -54,7 +54,8 @@ class Filter {
 
   void apply(CsvTable& table, Validation& out) {
     if (!gpus_.empty() && table.has("gpu")) {
-      const auto dropped = table.keep([&](std::size_t row) { return met(gpus_, lower(table.text(row, "gpu")), met_gpus_); });
+      const auto dropped =
+          table.keep([&](std::size_t row) { return met(gpus_, lower(table.text(row, "gpu")), met_gpus_); });
       skip(out, std::string(kOtherGpu), static_cast<std::int64_t>(dropped));
     }
     if (!ops_.empty() && is_kernel_table(table)) {
@@ -70,9 +71,7 @@ class Filter {
     skip(out, std::string(kOtherOp), std::distance(end, out.pairs.end()));
     out.pairs.erase(end, out.pairs.end());
   }
-  bool wants_networks() {
-    return ops_.empty() || met(ops_, "network", met_ops_);
-  }
+  bool wants_networks() { return ops_.empty() || met(ops_, "network", met_ops_); }
   /// A name that no row bears is a slip of the user.
   void check() const {
     for (const auto& gpu : gpus_) {
@@ -84,7 +83,8 @@ class Filter {
   }
 
  private:
-  static bool met(const std::vector<std::string>& wanted, std::string_view word, std::set<std::string, std::less<>>& seen) {
+  static bool met(const std::vector<std::string>& wanted, std::string_view word,
+                  std::set<std::string, std::less<>>& seen) {
     if (std::find(wanted.begin(), wanted.end(), word) == wanted.end()) return false;
     seen.emplace(word);
     return true;

@@ -65,8 +65,7 @@ Json to_json(const Pooled& p) {
 std::string validation_csv(const Validation& v) {
   using report::csv_cell;
   using report::shortest;
-  std::string out =
-      "gpu,op,dtype,mode,origin,name,measured_s,predicted_s,low_s,high_s,error,size,split,family,cause\n";
+  std::string out = "gpu,op,dtype,mode,origin,name,measured_s,predicted_s,low_s,high_s,error,size,split,family,cause\n";
   for (const auto& p : v.pairs) {
     for (const auto* text : {&p.gpu, &p.op, &p.dtype, &p.mode, &p.origin, &p.label}) out += csv_cell(*text) + ",";
     for (const double number : {p.measured_s, p.predicted_s, p.low_s, p.high_s, p.error(), p.size})

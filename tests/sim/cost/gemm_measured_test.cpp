@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Matrix products against measured packs that lie outside the tree; without them these tests only say so.
+// Tensor-core products against measured packs that lie outside the tree; without them these tests only say so.
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <map>
-#include <memory>
 
-#include "sim/cost/overlap.hpp"
 #include "tests/sim/cost/gemm_fixture.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/measured_pack.hpp"
@@ -31,46 +28,6 @@ void print(const std::string& group, const test::Errors& e) {
 }
 
 }  // namespace
-
-TEST_CASE("FP32 products match the kernels of one eager call", "[cost][gemm][measured]") {
-  const auto table = test::measured_table("neusight/gemm.csv.gz");
-  if (!table) {
-    std::fprintf(stderr, "skipped: no measured pack neusight/gemm.csv.gz\n");
-    return;
-  }
-  struct Board {
-    const char* name;
-    double linear, bmm;  // largest mean error over the `test` rows
-  };
-  const std::map<std::string, Board> boards{{"V100-PCIE-32GB", {"v100-pcie-32gb", 0.055, 0.055}},
-                                            {"A100-PCIE-40GB", {"a100-pcie-40gb", 0.038, 0.052}},
-                                            {"A100-PCIE-80GB", {"a100-pcie-80gb", 0.030, 0.025}},
-                                            {"H100-SXM5-80GB", {"h100-sxm5-80gb", 0.037, 0.038}}};
-  std::map<std::string, std::unique_ptr<Gemm>> gpus;
-  std::map<std::string, test::Errors> errors;
-  for (const Row& r : table->rows) {
-    const auto board = boards.find(table->word(r, "gpu"));
-    if (board == boards.end() || table->word(r, "origin") != "test" || !report_row(*table, r, "b")) continue;
-    auto& gpu = gpus[board->first];
-    if (!gpu) gpu = std::make_unique<Gemm>(board->second.name);
-    const std::string& op = table->word(r, "op");
-    const bool linear = op == "linear";
-    const auto p = product(table->integer(r, "m"), table->integer(r, "n"), table->integer(r, "k"), DataType::fp32,
-                           linear ? 0 : table->integer(r, "b"));
-    const auto& calibration = gpu->gpu().calibration;
-    const double floor = calibration.number("single_op." + op + ".floor_s");
-    const double launch = calibration.number("single_op." + op + ".launch_s");
-    const double predicted = cost::smooth_max2(floor, launch + gpu->seconds(p), 12);
-    errors[board->first + " " + op].add(predicted, table->number(r, "latency_us") * 1e-6);
-  }
-  for (const auto& [name, limits] : boards) {
-    for (const std::string op : {"linear", "bmm"}) {
-      const auto& e = errors[name + " " + op];
-      print(name + " " + op, e);
-      CHECK(e.mean_absolute() < (op == "linear" ? limits.linear : limits.bmm));
-    }
-  }
-}
 
 TEST_CASE("tensor-core products match replayed graphs", "[cost][gemm][measured]") {
   struct Pack {
