@@ -183,6 +183,17 @@ TEST_CASE("kernel rows are predicted or counted, by split", "[validation]") {
   }
 }
 
+TEST_CASE("a row without a time is counted, and asks for no prediction", "[validation]") {
+  const Tables tables;
+  const Validation v = run({tables.write("v.csv", "op,gpu,rows,cols,latency_us\nadd,T4,8,8,30\nadd,T4,8,16,\n"
+                                                  "add,T4,8,8,20\n")});
+  CHECK(v.pairs.size() == 2);
+  CHECK(skipped(v, "no measured time") == 1);
+  CHECK(v.asked() == 2);
+  REQUIRE(v.pooled.size() == 1);
+  CHECK(v.pooled[0].rows_total == 2);
+}
+
 TEST_CASE("predictions do not look at the measured time or kernel", "[validation]") {
   const Tables tables;
   const std::string header = "op,gpu,b,m,n,k,kernel,tile_m,tile_n,grid_z,latency_us\n";

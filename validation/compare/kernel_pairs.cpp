@@ -96,6 +96,7 @@ std::string predict(const KernelRow& row, const Machine& on, Pair& pair) {
 void count_skipped(const CsvTable& table, const KernelRows& read, Validation& out) {
   for (const auto& [reason, rows] : read.skipped) skip(out, reason, rows);
   for (const std::size_t line : read.skipped_lines) {
+    if (table.text(line, "latency_us").empty()) continue;
     const std::string dtype = table.has("dtype") ? one_line(table.text(line, "dtype")) : "fp32";
     ++out.missed[{family_of(table.text(line, "op"), dtype), one_line(table.text(line, "gpu"))}];
   }

@@ -94,7 +94,7 @@ std::string ask_of(const CsvTable& table, std::size_t row, Ask& ask) {
     ask.backward_s = time_of(table, row, "bw_ms");
   }
   const auto measured = ask.host_bound ? time_of(table, row, "bw_ms") : time_of(table, row, "e2e_ms");
-  if (!measured) return "no measured time";
+  if (!measured) return std::string(kNoTime);
   ask.measured_s = *measured;
   return "";
 }
@@ -184,7 +184,7 @@ void predict_network_rows(Runner& runner, const CsvTable& table, Validation& out
     }
     skip(out, reason);
     // Rows of several GPUs are another subject than the pooled lines, which are of one.
-    if (reason == kSeveralGpus) continue;
+    if (reason == kSeveralGpus || reason == kNoTime) continue;
     const char* family = table.text(row, "mode") == "train" ? "network training" : "network inference";
     ++out.missed[{family, one_line(table.text(row, "gpu"))}];
   }

@@ -5,6 +5,7 @@
 #include <tbb/task_arena.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
 
@@ -15,13 +16,14 @@
 namespace voltaic::validation {
 namespace {
 
-/// Reasons that say nothing about the model: what the options left out, and what is no measurement.
+/// Reasons that say nothing about the model: what the options left out, and what holds no measurement.
 constexpr std::string_view kFitRow = "fit row", kReportRow = "report row", kOtherGpu = "left out by --gpu",
-                           kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config";
+                           kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config",
+                           kHostOnly = "host only";
 
 bool is_left_out(std::string_view reason) {
-  return reason == kFitRow || reason == kReportRow || reason == kOtherGpu || reason == kOtherOp || reason == kPeer ||
-         reason == kConfig;
+  constexpr std::array kLeftOut{kFitRow, kReportRow, kOtherGpu, kOtherOp, kPeer, kConfig, kNoTime, kHostOnly};
+  return std::find(kLeftOut.begin(), kLeftOut.end(), reason) != kLeftOut.end();
 }
 
 std::string lower(std::string_view text) {

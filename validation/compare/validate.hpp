@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -105,6 +106,8 @@ bool is_network_table(const CsvTable& table);
 void predict_network_rows(Runner& runner, const CsvTable& table, Validation& out);
 /// "bert_large seq 512 batch 8".
 std::string network_label(std::string_view model, std::int64_t seq, std::int64_t batch);
+/// Why a row without a time is skipped; it counts among no rows to predict.
+inline constexpr std::string_view kNoTime = "no measured time";
 /// Counts rows that have no prediction.
 void skip(Validation& out, const std::string& reason, std::int64_t rows = 1);
 
