@@ -95,6 +95,10 @@ int run_validate(const CommandLine& line) {
     write_file(line.output, line.csv ? validation::validation_csv(v)
                                      : validation::validation_page(v, page_style(line.no_color).width));
   }
+  // Page and JSON carry the warnings themselves.
+  if (line.csv && !line.quiet) {
+    for (const auto& warning : v.warnings) say("voltaic: warning: " + warning);
+  }
   if (!line.report.empty()) write_file(line.report, validation::validation_html(v));
   return held_against(limit, v);
 }

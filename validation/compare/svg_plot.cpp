@@ -265,10 +265,12 @@ std::string plot_css() {
 @media (prefers-color-scheme:dark){:root{--paper:#12161c;--panel:#1a2029;--ink:#e4e9f0;--soft:#98a4b3;--grid:#28303b;
 --rule:#3c4654;--report:#62a8f0;--fit:#f0b35a;--equal:#e4e9f0;--ten:#52c98a;--twenty:#ee7a70}}
 svg{width:100%;height:auto;font:11px system-ui,sans-serif;display:block}
-.grid{stroke:var(--grid)}.axis{stroke:var(--rule);fill:none}.tick{fill:var(--soft)}.title{fill:var(--ink);font-size:12px}
-.legend{fill:var(--ink)}.report,.fit{fill:none;stroke-linecap:round}.report{stroke:var(--report);stroke-opacity:.55}
-.fit{stroke:var(--fit);stroke-opacity:.4}.few{stroke-opacity:.9}.bar{fill:var(--report)}.identity{stroke:var(--equal);stroke-width:1.2}
-.ten{stroke:var(--ten);stroke-width:1.1;stroke-dasharray:5 3}.twenty{stroke:var(--twenty);stroke-width:1.1;stroke-dasharray:2 3}
+.grid{stroke:var(--grid)}.axis{stroke:var(--rule);fill:none}
+.tick{fill:var(--soft)}.title{fill:var(--ink);font-size:12px}.legend{fill:var(--ink)}
+.report,.fit{fill:none;stroke-linecap:round}.report{stroke:var(--report);stroke-opacity:.55}
+.fit{stroke:var(--fit);stroke-opacity:.4}.few{stroke-opacity:.9}.bar{fill:var(--report)}
+.identity{stroke:var(--equal);stroke-width:1.2}.ten{stroke:var(--ten);stroke-width:1.1;stroke-dasharray:5 3}
+.twenty{stroke:var(--twenty);stroke-width:1.1;stroke-dasharray:2 3}
 )";
 }
 
