@@ -188,6 +188,12 @@ std::string CalibrationDocument::text() const {
   return impl_->root.dump(1) + "\n";
 }
 
+ParameterTree with_numbers(const ParameterTree& tree, const std::vector<std::pair<std::string, double>>& numbers) {
+  auto root = std::make_shared<Json>(TreeAccess::node(tree));
+  for (const auto& [path, value] : numbers) put(reach(*root, path), value);
+  return TreeAccess::make(std::move(root), tree.file());
+}
+
 ParameterTree in_session(const ParameterTree& tree, std::string_view session) {
   const Json& root = TreeAccess::node(tree);
   const Json* sessions = member(root, "sessions");

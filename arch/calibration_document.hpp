@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "arch/parameter_tree.hpp"
@@ -63,5 +64,8 @@ class CalibrationDocument {
 
 /// The tree with the overrides of its member "sessions.NAME" applied; the tree itself where it has none.
 ParameterTree in_session(const ParameterTree& tree, std::string_view session);
+
+/// The tree with these numbers changed or added.
+ParameterTree with_numbers(const ParameterTree& tree, const std::vector<std::pair<std::string, double>>& numbers);
 
 }  // namespace voltaic::arch

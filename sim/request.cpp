@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "arch/units/error.hpp"
+#include "sim/cost/busy_clock.hpp"
 
 namespace voltaic {
 namespace {
@@ -25,7 +26,7 @@ std::string graph_key(const Request& r) {
 }
 
 std::string gpu_key(const Request& r) {
-  std::string key = fmt::format("{}|{}|{}", r.gpu, r.calibration, static_cast<int>(r.engine));
+  std::string key = fmt::format("{}|{}|{}|{}", r.gpu, r.calibration, static_cast<int>(r.engine), r.busy_s);
   for (const auto& o : r.overrides) key += fmt::format("|{}{}={}", o.path, o.multiply ? "*" : "", o.value);
   return key;
 }
@@ -90,7 +91,10 @@ std::shared_ptr<const workloads::Workload> Runner::workload(const Request& reque
 
 std::shared_ptr<const Simulator> Runner::simulator(const Request& request) {
   return cached(mutex_, simulators_, gpu_key(request), [&] {
-    auto gpu = std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, request.overrides, request.calibration));
+    std::shared_ptr<const arch::ResolvedGpu> gpu = std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, request.overrides, request.calibration));
+    if (request.busy_s > 0) {
+      gpu = std::make_shared<const arch::ResolvedGpu>(cost::busy_for(*gpu, Seconds{request.busy_s}));
+    }
     return std::make_shared<const Simulator>(std::move(gpu), request.engine);
   });
 }

@@ -24,14 +24,14 @@ void fill_residency(const kernel::Launch& launch, const arch::GpuSpec& gpu, kern
 AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
     : gpu_(gpu.spec), gemm_(gpu), conv_(gpu), vector_(gpu), attention_(gpu), transfer_(gpu) {}
 
-kernel::KernelCost AnalyticEngine::cost(const kernel::Launch& launch) const {
+kernel::KernelCost AnalyticEngine::priced(const kernel::Launch& launch, bool isolated) const {
   kernel::KernelCost cost;
   if (const auto* gemm = std::get_if<kernel::GemmKernel>(&launch.detail)) {
-    cost = gemm_(launch, *gemm);
+    cost = gemm_(launch, *gemm, isolated);
   } else if (const auto* conv = std::get_if<kernel::ConvKernel>(&launch.detail)) {
     cost = conv_(launch, *conv);
   } else if (const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail)) {
-    cost = vector_(launch, *vector);
+    cost = isolated ? vector_.isolated(launch, *vector) : vector_(launch, *vector);
   } else if (const auto* attention = std::get_if<kernel::AttentionKernel>(&launch.detail)) {
     cost = attention_(launch, *attention);
   } else {

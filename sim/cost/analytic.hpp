@@ -15,9 +15,12 @@ namespace voltaic::cost {
 class AnalyticEngine final : public kernel::CostModel {
  public:
   explicit AnalyticEngine(const arch::ResolvedGpu& gpu);
-  kernel::KernelCost cost(const kernel::Launch& launch) const override;
+  kernel::KernelCost cost(const kernel::Launch& launch) const override { return priced(launch, false); }
+  kernel::KernelCost isolated(const kernel::Launch& launch) const override { return priced(launch, true); }
 
  private:
+  kernel::KernelCost priced(const kernel::Launch& launch, bool isolated) const;
+
   const arch::GpuSpec& gpu_;
   GemmCost gemm_;
   ConvCost conv_;

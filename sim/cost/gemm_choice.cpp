@@ -71,97 +71,153 @@ kernel::GemmTile to_tile(const SimtKernel& k, double split) {
   return tile;
 }
 
-SimtChoice::SimtChoice(const arch::ParameterTree& tree)
-    : launch_(tree.number_or("choice.launch_s", 0)),
-      clock_(tree.number_or("choice.clock_hz", 0)),
-      bandwidth_(tree.number_or("choice.bandwidth_bytes_per_s", 0)),
-      l2_(tree.number_or("choice.l2_bytes", 0)),
-      sms_(tree.number_or("choice.sm_count", 0)) {
+SimtChoice::SimtChoice(const arch::ParameterTree& tree) {
   if (tree.has("choice.fixed_batched")) {
     fixed_batched_ = tree.word("choice.fixed_batched");
     fixed_single_ = tree.word("choice.fixed_single");
     return;
   }
   weights_ = tree.numbers("choice.weights");
-  guard_ = std::max(1.0, tree.number("choice.guard"));
-  splits_ = tree.numbers("choice.splits");
-  if (splits_.size() > 1) {
-    split_ = tree.numbers("choice.split_weights");
-    split_shape_ = tree.numbers("choice.split_shape_weights");
-  }
-  ensure(weights_.size() == 9, "a matrix calibration needs nine choice weights");
-  ensure(splits_.size() == 1 || (split_.size() == 4 && split_shape_.size() == 4),
-         "split weights must be four and four");
+  sms_ = tree.number("choice.sm_count");
+  guard_ = tree.number_or("choice.guard", 0);
+  guard_fixed_ = tree.number_or("choice.guard_fixed_s", 0);
+  if (tree.has("choice.k_steps")) k_steps_ = tree.numbers("choice.k_steps");
+  ensure(weights_.size() == kShared, "a matrix calibration needs 21 choice weights");
 }
 
-/// Natural logarithms that the scores of all candidates share.
-struct SimtChoice::Logs {
-  explicit Logs(const SimtProblem& p) : m(std::log(p.m)), n(std::log(p.n)), k(std::log(p.k)), b(std::log(p.b)) {}
+/// Natural logarithms that all candidates of a problem share.
+struct SimtLogs {
+  explicit SimtLogs(const SimtProblem& p) : m(std::log(p.m)), n(std::log(p.n)), k(std::log(p.k)), b(std::log(p.b)) {}
   double m, n, k, b;
 };
 
-double SimtChoice::score(const SimtKernel& kernel, const SimtProblem& p, double split, bool apart, double seconds,
-                         double ctas, double sms, const Logs& logs) const {
-  // Single precision serves a score; it is what makes the choice cheap.
-  const auto ln = [](double x) { return static_cast<double>(std::log(static_cast<float>(x))); };
-  const double x = ctas / sms;
-  const double in_turn = std::ceil(x);
-  const double resident = x / kernel.ctas_per_sm;
-  const double waves = std::ceil(resident);
-  const double covered = ctas / (split * p.b) * kernel.tile_n * kernel.tile_m;
+namespace {
+
+/// Single precision serves a score; it is what makes the choice cheap.
+double ln(double x) {
+  return static_cast<double>(std::log(static_cast<float>(x)));
+}
+
+double last_wave(double x) {
+  return x / std::ceil(x);
+}
+
+}  // namespace
+
+void SimtChoice::terms(const SimtKernel& kernel, const SimtProblem& p, double split, float* shared, float* own) const {
+  const SimtLogs logs(p);
+  const double tiles = std::ceil(p.n / kernel.tile_n) * std::ceil(p.m / kernel.tile_m);
+  const double x = tiles * p.b * split / sms_;
   const double k_padded = std::ceil(std::ceil(p.k / split) / kernel.k_step) * kernel.k_step;
-  const auto& w = weights_;
-  double score = w[0] * ln(seconds * 1e6) + w[1] * ln(in_turn) + w[2] * x / in_turn + w[3] * ln(p.m * p.n / covered) +
-                 w[4] * ln(k_padded) + w[5] * ln(waves) + w[6] * resident / waves + w[7] * std::min(x, 1.0) +
-                 w[8] * std::min(x, 4.0);
-  score += kernel.bias[0] + kernel.bias[1] * logs.k + kernel.bias[2] * logs.m + kernel.bias[3] * logs.n +
-           kernel.bias[4] * logs.b;
-  if (split > 1) {
-    const double ln_mn = logs.m + logs.n;
-    const double ln_split = ln(split);
-    score += split_[0] + split_shape_[1] * logs.k + split_shape_[3] * ln_mn +
-             ln_split * (split_[1] + split_shape_[0] * logs.k + split_shape_[2] * ln_mn);
-    if (!apart) score += split_[2] + split_[3] * ln_split;
-  }
+  const double ln_z = std::log(split), ln_x = std::log(x), ln_mn = logs.m + logs.n;
+  const double z = split > 1 ? 1 : 0;
+  const double in_place = split > 1 && !SimtLaw::reduces_apart(p, split) ? 1 : 0;
+  const double values[kShared] = {last_wave(x),
+                                  std::log(p.m * p.n / (tiles * kernel.tile_m * kernel.tile_n)),
+                                  std::log(k_padded),
+                                  last_wave(x / kernel.ctas_per_sm),
+                                  std::min(x, 1.0),
+                                  std::min(x, 4.0),
+                                  last_wave(x / 2),
+                                  last_wave(x / 4),
+                                  last_wave(x / 8),
+                                  z,
+                                  ln_z,
+                                  z * logs.k,
+                                  ln_z * logs.k,
+                                  z * ln_mn,
+                                  ln_z * ln_mn,
+                                  in_place,
+                                  in_place * ln_z,
+                                  z * ln_x,
+                                  ln_z * ln_x,
+                                  z * std::min(x / split, 1.0),
+                                  z * std::min(x / split, 4.0)};
+  std::copy_n(values, kShared, shared);
+  const double of_kernel[kOwn] = {1,
+                                  logs.k,
+                                  logs.m,
+                                  logs.n,
+                                  logs.b,
+                                  std::log(std::ceil(x)),
+                                  std::log(std::ceil(x / 2)),
+                                  std::log(std::ceil(x / 4)),
+                                  std::log(std::ceil(x / 8)),
+                                  last_wave(x)};
+  std::copy_n(of_kernel, kOwn, own);
+  for (std::size_t i = 0; i < k_steps_.size(); ++i) own[kOwn + i] = p.k >= k_steps_[i] ? 1.0F : 0.0F;
+}
+
+/// The terms that a split adds.
+double SimtChoice::split_score(const SimtProblem& p, double split, double x, const SimtLogs& logs) const {
+  const double* w = weights_.data() + 9;
+  const double ln_z = ln(split), ln_x = ln(x), ln_mn = logs.m + logs.n;
+  double score = w[0] + w[2] * logs.k + w[4] * ln_mn + w[8] * ln_x + w[10] * std::min(x / split, 1.0) +
+                 w[11] * std::min(x / split, 4.0) + ln_z * (w[1] + w[3] * logs.k + w[5] * ln_mn + w[9] * ln_x);
+  if (!SimtLaw::reduces_apart(p, split)) score += w[6] + w[7] * ln_z;
   return score;
 }
 
-kernel::GemmTile SimtChoice::operator()(const SimtLaw& law, const kernel::GemmProblem& problem,
-                                        SimtMachine machine) const {
-  if (weights_.empty()) {
-    return to_tile(law.kernel(problem.batch > 1 ? fixed_batched_ : fixed_single_), 1);
+kernel::GemmTile SimtChoice::quickest(const SimtLaw& law, const SimtProblem& p, const SimtMachine& machine) {
+  const SimtKernel* best = nullptr;
+  double least = std::numeric_limits<double>::infinity(), parts = 1;
+  for (const SimtKernel& kernel : law.kernels()) {
+    for (const double split : kernel.splits) {
+      if (!may_split(p, split)) continue;
+      double seconds = law.time(kernel, p, split, machine).total;
+      if (SimtLaw::reduces_apart(p, split)) seconds += law.reduce_time(p, split, machine);
+      if (seconds >= least) continue;
+      least = seconds;
+      parts = split;
+      best = &kernel;
+    }
   }
-  machine.clock = clock_;
-  machine.boost_ratio = 1;
-  machine.bandwidth = bandwidth_;
-  machine.l2 = l2_;
-  SimtMachine reference = machine;
-  reference.sms = sms_;
+  if (best == nullptr) throw InternalError("a matrix product has no candidate kernel");
+  return to_tile(*best, parts);
+}
+
+kernel::GemmTile SimtChoice::operator()(const SimtLaw& law, const kernel::GemmProblem& problem,
+                                        const SimtMachine& machine) const {
+  if (fixed()) return to_tile(law.kernel(problem.batch > 1 ? fixed_batched_ : fixed_single_), 1);
+  const SimtProblem p(problem);
+  if (p.linear && !(p.a_along_k && p.b_along_k)) return quickest(law, p, machine);
   struct Candidate {
     const SimtKernel* kernel;
-    double split, seconds, score;
+    double split, score, waves_s;
   };
-  const SimtProblem p(problem);
-  const SimtTraffic traffic = law.compulsory(p, machine);
-  const Logs logs(p);
-  std::vector<Candidate> candidates;
-  candidates.reserve(law.kernels().size() * splits_.size());
-  double fastest = std::numeric_limits<double>::infinity();
+  const SimtLogs logs(p);
+  const double* w = weights_.data();
+  std::array<Candidate, 128> candidates{};
+  std::size_t count = 0;
+  double quickest = std::numeric_limits<double>::infinity();
   for (const SimtKernel& kernel : law.kernels()) {
-    for (const double split : splits_) {
-      if (split > 1 && p.k / split < 16) continue;
-      const bool apart = law.reduces_apart(p, split);
-      const double extra = launch_ + (apart ? law.reduce_time(p, split, reference) : 0);
-      const SimtTime t = law.time(kernel, p, traffic, split, reference);
-      const double points = score(kernel, p, split, apart, extra + t.total, t.ctas, sms_, logs);
-      const double here = machine.sms == sms_ ? t.total : law.time(kernel, p, traffic, split, machine).total;
-      fastest = std::min(fastest, extra + here);
-      candidates.push_back({&kernel, split, extra + here, points});
+    if (kernel.score.size() != own_terms()) continue;
+    const double* own = kernel.score.data();
+    const double tiles = std::ceil(p.n / kernel.tile_n) * std::ceil(p.m / kernel.tile_m);
+    double base = own[0] + own[1] * logs.k + own[2] * logs.m + own[3] * logs.n + own[4] * logs.b +
+                  w[1] * ln(p.m * p.n / (tiles * kernel.tile_m * kernel.tile_n));
+    for (std::size_t i = 0; i < k_steps_.size(); ++i) base += p.k >= k_steps_[i] ? own[kOwn + i] : 0;
+    for (const double split : kernel.splits) {
+      if (!may_split(p, split) || count == candidates.size()) continue;
+      const double ctas = tiles * p.b * split;
+      const double x = ctas / sms_;
+      const double k_padded = std::ceil(std::ceil(p.k / split) / kernel.k_step) * kernel.k_step;
+      const double full = last_wave(x);
+      double score = base + own[5] * ln(std::ceil(x)) + own[6] * ln(std::ceil(x / 2)) + own[7] * ln(std::ceil(x / 4)) +
+                     own[8] * ln(std::ceil(x / 8)) + own[9] * full + w[0] * full + w[2] * ln(k_padded) +
+                     w[3] * last_wave(x / kernel.ctas_per_sm) + w[4] * std::min(x, 1.0) + w[5] * std::min(x, 4.0) +
+                     w[6] * last_wave(x / 2) + w[7] * last_wave(x / 4) + w[8] * last_wave(x / 8);
+      if (split > 1) score += split_score(p, split, x, logs);
+      const double waves_s = guard_fixed_ + law.waves_time(kernel, p, split, std::ceil(ctas / machine.sms), machine);
+      quickest = std::min(quickest, waves_s);
+      candidates[count++] = {&kernel, split, score, waves_s};
     }
   }
   const Candidate* best = nullptr;
-  for (const Candidate& c : candidates) {
-    if (c.seconds <= guard_ * fastest && (best == nullptr || c.score > best->score)) best = &c;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Candidate& c = candidates[i];
+    if (guard_ > 0 && c.waves_s > guard_ * quickest) continue;
+    if (best == nullptr || c.score > best->score) best = &c;
   }
   if (best == nullptr) throw InternalError("a matrix product has no candidate kernel");
   return to_tile(*best->kernel, best->split);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Which matrix kernel the library takes for a problem, and in how many parts it splits k.
-// The library follows a fixed score, tuned on its boards; it does not know their memory, clock or power limit. So the
-// score sees the reference board of the calibration, and a what-if on bandwidth, clock or SMs keeps the kernel: more of
-// them is not slower. Only a kernel that this GPU's SMs would make slower than the fastest by more than the guard is
-// passed over.
+// On CUDA cores the libraries compare whole waves of CTAs, not times: the score is linear in the logarithms of the waves
+// that 1, 2, 4 and 8 CTAs per SM would need, in how full the last of each is, and in the shape. It was tuned on the
+// library's own boards, so it sees the SMs of the calibration's board, and a what-if on bandwidth, clock or SMs keeps the
+// kernel: more of them is not slower. Only a kernel whose waves take longer on this GPU's SMs than the quickest by more
+// than the guard is passed over. Tensor-core products: see tensor_tile().
 #pragma once
 
 #include <vector>
@@ -18,24 +19,39 @@ namespace voltaic::cost {
 /// The kernel as lowering names it.
 kernel::GemmTile to_tile(const SimtKernel& kernel, double split);
 
-/// Score of the kernels on CUDA cores: linear in logarithms, highest wins.
+/// Terms of the score. Shared by all kernels (calibration "choice.weights", in this order), with x CTAs per SM and z parts
+/// of k: last wave full at q = 1 (x / ceil x), share of the tiles that is output (ln), k per part (ln), last wave full at
+/// the kernel's residency, min(x,1), min(x,4), last wave full at q = 2, 4, 8; where k is split: 1, ln z, ln k, ln z ln k,
+/// ln mn, ln z ln mn, added in place, in place ln z, ln x, ln z ln x, min(x/z,1), min(x/z,4).
+/// Per kernel ("kernels.NAME.score"): 1, ln k, ln m, ln n, ln batch, ln ceil(x/q) for q = 1, 2, 4, 8, last wave full at
+/// q = 1, then one step for each of "choice.k_steps" that k reaches.
 class SimtChoice {
  public:
+  static constexpr std::size_t kShared = 21, kOwn = 10;
+
   explicit SimtChoice(const arch::ParameterTree& tree);
-  kernel::GemmTile operator()(const SimtLaw& law, const kernel::GemmProblem& problem, SimtMachine machine) const;
+  kernel::GemmTile operator()(const SimtLaw& law, const kernel::GemmProblem& problem, const SimtMachine& machine) const;
+
+  /// True where the library is known to take one kernel whatever the shape.
+  bool fixed() const { return weights_.empty(); }
+  std::size_t own_terms() const { return kOwn + k_steps_.size(); }
+  /// The terms of one candidate, for fits: `shared` holds kShared, `own` own_terms().
+  void terms(const SimtKernel& kernel, const SimtProblem& problem, double split, float* shared, float* own) const;
+  /// True where parts of k stay long enough to be worth a CTA.
+  static bool may_split(const SimtProblem& problem, double split) { return split <= 1 || problem.k / split >= 16; }
 
  private:
-  struct Logs;
-  double score(const SimtKernel& kernel, const SimtProblem& problem, double split, bool apart, double seconds,
-               double ctas, double sms, const Logs& logs) const;
+  /// The quickest by the law: for layouts in which no choice was observed (the score knows dense layers with both
+  /// operands along k, and batched products).
+  static kernel::GemmTile quickest(const SimtLaw& law, const SimtProblem& problem, const SimtMachine& machine);
+  double split_score(const SimtProblem& problem, double split, double x, const struct SimtLogs& logs) const;
 
-  std::vector<double> weights_;      ///< w1..w9; empty: no score, fixed kernels.
-  std::vector<double> split_;        ///< s1..s4
-  std::vector<double> split_shape_;  ///< q1..q4
-  std::vector<double> splits_;
+  std::vector<double> weights_;  ///< Shared terms; empty: fixed kernels.
+  std::vector<double> k_steps_;
   std::string fixed_batched_, fixed_single_;
-  double launch_ = 0, clock_ = 0, bandwidth_ = 0, l2_ = 0, sms_ = 0;
-  double guard_ = 0;  ///< Kernels slower than the fastest by more than this factor are never taken.
+  double sms_ = 0;
+  double guard_ = 0;        ///< 0: none.
+  double guard_fixed_ = 0;  ///< Seconds that every candidate takes beside its waves.
 };
 
 class GemmChoice {

@@ -12,7 +12,9 @@ namespace voltaic::cost {
 class GemmCost {
  public:
   explicit GemmCost(const arch::ResolvedGpu& gpu);
-  kernel::KernelCost operator()(const kernel::Launch& launch, const kernel::GemmKernel& kernel) const;
+  /// `isolated`: see kernel::CostModel.
+  kernel::KernelCost operator()(const kernel::Launch& launch, const kernel::GemmKernel& kernel,
+                                bool isolated = false) const;
 
  private:
   const arch::GpuSpec& gpu_;

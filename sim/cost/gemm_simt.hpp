@@ -17,8 +17,9 @@ namespace voltaic::cost {
 struct SimtMachine {
   double sms = 1;
   double lanes = 64;        ///< Multiply-adds per cycle of one SM in the type multiplied.
-  double clock = 1e9;       ///< Hz at which the main loop runs once the boost has settled.
-  double boost_ratio = 1;   ///< Clock of a short kernel over `clock`.
+  double clock = 1e9;       ///< Hz at which the main loop runs under lasting load.
+  double boost = 1e9;       ///< Hz of the boost clock.
+  bool isolated = false;    ///< Between idle gaps: short kernels end before the clock has settled.
   double bandwidth = 1e12;  ///< Bytes/s that a long stream reaches.
   double l2 = 0;            ///< Bytes.
 };
@@ -34,7 +35,8 @@ struct SimtKernel {
   double efficiency = 1;  ///< Share of the lanes that the main loop keeps busy.
   double prologue = 0;    ///< Cycles per CTA outside the main loop.
   double fill = 1;        ///< Below this many CTAs per SM the pipes are not filled.
-  double bias[5] = {};    ///< Choice: constant, ln k, ln m, ln n, ln batch.
+  std::vector<double> splits{1};  ///< Parts of k in which the library ships or takes it.
+  std::vector<double> score;      ///< Its own terms of the choice (gemm_choice.hpp); empty: never taken.
 };
 
 /// A problem in the terms of the law, in bytes and elements.
@@ -47,32 +49,37 @@ struct SimtProblem {
   bool linear;
 };
 
-/// What all candidates for one problem on one machine share.
-struct SimtTraffic {
-  double cache = 0;       ///< Bytes of L2 that keep operands.
-  double all_miss = 0;    ///< Share of the compulsory bytes that a warm L2 misses.
-  double compulsory = 0;  ///< Bytes: operands and output once, partial sectors included.
-};
-
 struct SimtTime {
   double total = 0;      ///< Seconds of the product alone, without a separate reduction.
   double main_loop = 0;  ///< Seconds on the SM: issue, prologues, unfilled pipes.
   double fma = 0;        ///< Seconds the busiest SM's lanes are busy.
   double dram_bytes = 0;
   double ctas = 0;
+  double clock = 0;  ///< Hz
 };
 
 /// Constants of one kind of product (a dense layer, or a batched product) on one architecture.
+///
+///     C = tiles z b;  N = ceil(C/SMs);  em, en = filled rows and columns of a tile;  miss(x) = clip((x/L2 - keep)/knee, 0, 1)
+///     c = tm tn/(lanes eff) + sectors (em [A along k] + en [B along k])         cycles per k; TLB misses on very long rows
+///     issue = Ne (prologue + c kz) + max(0, fill - N) c kz                      two-warp CTAs fill an SM half by half
+///     wait  = max(1, N/residency) miss(A+B+C) (latency kz/step + first)         DRAM behind a double-buffered loop
+///     bytes = (fA A + fB B + fC C) miss(A+B+C) + re-reads by later waves + sharing lost on long k + sums added in place
+///     t     = ((cycles/clock)^p + (bytes/BW)^p)^(1/p),  cycles = (issue^4 + wait^4)^(1/4)
+/// fA, fB: rows of an operand that lies along k are fetched sector by sector and share DRAM pages only when short; L2 loses
+/// lines between two sectors where the resident CTAs hold more lines open than it has (spill).
+/// Fitted with kernel names known [NEUDATA].
 class SimtLaw {
  public:
   explicit SimtLaw(const arch::ParameterTree& tree);
 
-  SimtTraffic compulsory(const SimtProblem& problem, const SimtMachine& machine) const;
-  SimtTime time(const SimtKernel& kernel, const SimtProblem& problem, const SimtTraffic& traffic, double split,
-                const SimtMachine& machine) const;
+  SimtTime time(const SimtKernel& kernel, const SimtProblem& problem, double split, const SimtMachine& machine) const;
   /// True where partial sums fit the workspace and a second kernel adds them; else splits add up in place, one after
   /// another.
-  bool reduces_apart(const SimtProblem& problem, double split) const;
+  static bool reduces_apart(const SimtProblem& problem, double split);
+  /// Seconds of `in_turn` tiles one after another at full clock, and of parts that add up in place; no memory.
+  double waves_time(const SimtKernel& kernel, const SimtProblem& problem, double split, double in_turn,
+                    const SimtMachine& machine) const;
   /// Seconds of that second kernel.
   double reduce_time(const SimtProblem& problem, double split, const SimtMachine& machine) const;
 
@@ -81,19 +88,32 @@ class SimtLaw {
   double clock_share() const { return clock_share_; }
 
  private:
-  double traffic(const SimtKernel& kernel, const SimtProblem& problem, const SimtTraffic& shared, double split,
-                 const SimtMachine& machine, double ctas, double k_padded) const;
+  struct Tiles;
+  double cycles(const Tiles& tiles) const;
+  double row_factor(const Tiles& tiles, double element, bool along_k) const;
+  double traffic(const Tiles& tiles) const;
+  double miss(const SimtMachine& machine, double footprint) const;
+  double clock(const SimtMachine& machine, double cycles) const;
 
   std::vector<SimtKernel> kernels_;
-  double clock_share_, ramp_, l2_share_, overlap_, reread_, drift_, reduce_, serial_, evening_;
-  double row_fetch_, row_exponent_, row_unaligned_, store_, store_unaligned_;
+  double clock_share_, start_share_, ramp_;                   ///< Of the sustained and boost clocks; seconds.
+  double l2_keep_, l2_knee_;                                  ///< In L2 capacities.
+  double overlap_, latency_, latency_first_;                  ///< p; cycles per k step; cycles.
+  double row_sector_, prologue_filled_, evening_;             ///< Cycles per row and k; shares.
+  double row_short_, row_long_;                               ///< Fetch factor of rows below and above a DRAM page.
+  double row_short_bytes_, row_long_bytes_;
+  double spill_, spill_from_, spill_across_, spill_columns_;  ///< Of open lines over L2 lines.
+  double sector_aligned_, line_aligned_;                      ///< What is left of the excess for aligned rows.
+  double store_, store_unaligned_, reread_, drift_;
+  double reduce_, serial_, in_place_, in_place_part_;         ///< Seconds.
+  double tlb_, tlb_span_;                                     ///< Slow-down, and bytes from which it starts.
 };
 
 /// Both kinds, and the machine they run on.
 class SimtModel {
  public:
   explicit SimtModel(const arch::ResolvedGpu& gpu);
-  kernel::KernelCost cost(const kernel::Launch& launch, const kernel::GemmKernel& kernel) const;
+  kernel::KernelCost cost(const kernel::Launch& launch, const kernel::GemmKernel& kernel, bool isolated) const;
   kernel::KernelCost reduce_cost(const kernel::GemmKernel& kernel) const;
   const SimtLaw& law(bool linear) const { return linear ? linear_ : batched_; }
   SimtMachine machine(DataType math, const SimtLaw& law) const;

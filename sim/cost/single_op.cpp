@@ -10,11 +10,11 @@
 namespace voltaic::cost {
 
 SingleOp::SingleOp(const arch::ResolvedGpu& gpu)
-    : own_(std::make_unique<AnalyticEngine>(gpu)), engine_(*own_), vector_(gpu) {
+    : own_(std::make_unique<AnalyticEngine>(gpu)), engine_(*own_) {
   read_floors(gpu);
 }
 
-SingleOp::SingleOp(const arch::ResolvedGpu& gpu, const kernel::CostModel& engine) : engine_(engine), vector_(gpu) {
+SingleOp::SingleOp(const arch::ResolvedGpu& gpu, const kernel::CostModel& engine) : engine_(engine) {
   read_floors(gpu);
 }
 
@@ -23,8 +23,9 @@ SingleOp::Floor SingleOp::read_floor(const arch::ParameterTree& tree) {
   floor.floor_s = tree.number("floor_s");
   floor.launch_s = tree.number("launch_s");
   floor.exponent = tree.number_or("exponent", 16);
-  floor.low = tree.number_or("measured_over_predicted.low", 1);
-  floor.high = tree.number_or("measured_over_predicted.high", 1);
+  // An interval holds its prediction, also where all that was measured lay on one side.
+  floor.low = std::min(1.0, tree.number_or("measured_over_predicted.low", 1));
+  floor.high = std::max(1.0, tree.number_or("measured_over_predicted.high", 1));
   floor.delay.scale_s = tree.number_or("delay_s", 0);
   if (floor.delay.scale_s > 0) {
     floor.delay.short_share = tree.number("delay_short_share");
@@ -68,8 +69,7 @@ const SingleOp::Floor& SingleOp::floor_of(std::string_view key) const {
 SingleOp::Timing SingleOp::time(std::span<const kernel::Launch> launches) const {
   Timing out;
   for (const kernel::Launch& launch : launches) {
-    const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail);
-    const kernel::KernelCost cost = vector != nullptr ? vector_.isolated(launch, *vector) : engine_.cost(launch);
+    const kernel::KernelCost cost = engine_.isolated(launch);
     out.kernel += cost.time;
     if (cost.time > out.main.time) out.main = cost;
   }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "arch/loader.hpp"
-#include "sim/cost/vector_cost.hpp"
 #include "sim/kernel/kernel_cost.hpp"
 
 namespace voltaic::cost {
@@ -65,7 +64,6 @@ class SingleOp {
 
   std::unique_ptr<const kernel::CostModel> own_;
   const kernel::CostModel& engine_;
-  VectorCost vector_;
   std::vector<std::pair<std::string, Floor>> floors_;
   Floor fallback_;
 };

@@ -49,7 +49,11 @@ struct KernelCost {
 class CostModel {
  public:
   virtual ~CostModel() = default;
+  /// Inside a stream of other kernels: the clock has settled under load.
   virtual KernelCost cost(const Launch& launch) const = 0;
+  /// Alone between idle gaps, as a timed single call sees it: short kernels end before the clock settles, and some
+  /// boards clock down in the gaps.
+  virtual KernelCost isolated(const Launch& launch) const { return cost(launch); }
 };
 
 }  // namespace voltaic::kernel

@@ -51,6 +51,7 @@ TEST_CASE("every command's JSON meets its schema", "[commands][schema]") {
   check_schema("support", "support --json");
   check_schema("support", "support bert-large --gpu t4 --json");
   check_schema("validate", "validate --measured tests/golden/e2e_sample.csv --json");
+  check_schema("calibrate", "calibrate --measured tests/golden/kernels_sample.csv --gpu v100-pcie-32gb --json");
 }
 
 TEST_CASE("the examples of every command's help run as printed", "[commands][help]") {

@@ -80,7 +80,7 @@ inline constexpr std::array<CommandHelp, 10> kCommands{{
     {"calibrate",
      "The model's named parameters fitted to measurements of single operations, yours or those that ship.",
      {"voltaic calibrate --help",
-      "voltaic calibrate --measured tests/golden/kernels_sample.csv --gpu v100-pcie-32gb --out mine.json",
+      "voltaic calibrate --measured tests/golden/kernels_sample.csv --gpu v100-pcie-32gb --out -",
       "voltaic calibrate --measured tests/golden/kernels_sample.csv --gpu v100-pcie-32gb --json"},
      "UNUSED",
      "",

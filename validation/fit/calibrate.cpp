@@ -51,11 +51,13 @@ class Calibrator {
  private:
   void read_tables();
   void fit(FitFamily family, const RowTimes& times);
+  void share_clock();
   std::vector<FitRow> rows_of(FitFamily family, const RowTimes& times) const;
   std::vector<FitRow> observed(const std::vector<FitRow>& rows, const RowTimes& times, FamilyFit& out) const;
   void left_out(const std::vector<FitRow>& known, const std::vector<FitRow>& chosen, const RowTimes& times,
                 const arch::CalibrationDocument& prior, FamilyFit& out);
-  void keep(const FamilyFit& fit);
+  void keep_values(const FamilyFit& fit);
+  void keep_spread(const FamilyFit& fit);
   void set_quantiles(const std::string& path, const ResidualSpread& s);
 
   CalibrationRun run_;
@@ -184,11 +186,23 @@ std::vector<double> values_of(const FitResult& fit) {
   return out;
 }
 
+/// A board has one clock: batched products begin with the one that dense ones showed under lasting load.
+void Calibrator::share_clock() {
+  for (const FitBoard& board : run_.boards) {
+    const auto tree = document_.tree(board.name);
+    for (const char* name : {"clock_share", "ramp_s"}) {
+      const double value = tree.number(fmt::format("gemm_simt.linear.{}", name));
+      document_.set(fmt::format("boards.{}.gemm_simt.bmm.{}", board.name, name), value);
+    }
+  }
+}
+
 void Calibrator::fit(FitFamily family, const RowTimes& times) {
   std::vector<FitRow> rows = rows_of(family, times);
   if (rows.empty()) return;
   FamilyFit out;
   out.family = family;
+  if (family == FitFamily::batched) share_clock();
   const arch::CalibrationDocument prior = document_;
   choose_launches(times, document_, rows);
   std::vector<FitRow> known = observed(rows, times, out);
@@ -197,14 +211,20 @@ void Calibrator::fit(FitFamily family, const RowTimes& times) {
   const Residuals residuals(times, prior, parameters, run_.boards.front().name, known);
   out.fit = least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); });
   apply(parameters, values_of(out.fit), run_.boards.front().name, document_);
+  arch::CalibrationDocument chosen;  // what the choice adds to the file
   if (family == FitFamily::convolution) out.choice = fit_convolution_choice(times, rows, document_);
+  if (family == FitFamily::linear || family == FitFamily::batched) {
+    out.product_choice = fit_product_choice(times, known, family == FitFamily::linear, document_, chosen);
+  }
   choose_launches(times, document_, rows);
   left_out(known, rows, times, prior, out);
   if (out.refused) {
     document_ = prior;
   } else {
-    keep(out);
+    run_.fitted.overlay(chosen);
+    keep_values(out);
   }
+  keep_spread(out);
   run_.families.push_back(std::move(out));
 }
 
@@ -220,7 +240,7 @@ double measured_over_predicted(const cost::SingleOp::Timing& timing, double meas
 
 /// Statistics per board, session and operation. `predicted`: by fits that left the row out; `before`: by the priors.
 std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const Timings& predicted,
-                                      const std::vector<double>& before, const RowTimes& times) {
+                                      const Timings& before, const RowTimes& times) {
   std::map<std::pair<std::size_t, std::string_view>, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].launches.empty()) groups[{rows[i].place, cost::SingleOp::key(rows[i].launches.front())}].push_back(i);
@@ -238,7 +258,7 @@ std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const Tim
       const double error = predicted[i].time.value / measured - 1;
       s.mape += std::abs(error);
       s.bias += error;
-      s.mape_prior += std::abs(before[i] / measured - 1);
+      s.mape_prior += std::abs(before[i].time.value / measured - 1);
       ratios.push_back(measured_over_predicted(predicted[i], measured));
     }
     const double n = static_cast<double>(members.size());
@@ -305,7 +325,7 @@ std::vector<KernelSpread> kernels_of(const std::vector<FitRow>& rows, const Timi
 }
 
 /// Each fold predicted by a fit on the others, which starts from the whole fit. Prior and fit are compared on the same
-/// rows: a fit that is worse there is refused.
+/// rows: a fit that is worse there is refused, and the spread is then the prior's.
 void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<FitRow>& chosen, const RowTimes& times,
                           const arch::CalibrationDocument& prior, FamilyFit& out) {
   const std::string& reference = run_.boards.front().name;
@@ -313,7 +333,7 @@ void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<Fi
   for (const auto& p : out.fit.parameters) parameters.push_back(p.parameter);
   const std::vector<double> start = values_of(out.fit);
   Timings predicted(chosen.size());
-  std::vector<double> before(chosen.size());
+  Timings before(chosen.size());
   std::vector<FitRow> prior_rows = chosen;
   choose_launches(times, prior, prior_rows);
   times.predict(prior, prior_rows, before);
@@ -350,19 +370,29 @@ void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<Fi
   // The prior may have seen these very rows; a fit that left them out may be a little behind it.
   constexpr double kAllowance = 1.05;
   out.refused = cost > cost_prior * kAllowance;
+  if (!out.refused) return;
+  out.spread = spread_of(prior_rows, before, before, times);
+  out.kernels = kernels_of(prior_rows, before);
 }
 
-void Calibrator::keep(const FamilyFit& fit) {
+void Calibrator::keep_values(const FamilyFit& fit) {
   std::vector<FitParameter> parameters;
   std::vector<double> values;
   for (const auto& p : fit.fit.parameters) {
-    if (!p.determined) continue;
+    // What came from another family stands in no shipped file yet.
+    const bool carried = fit.family == FitFamily::batched && (p.parameter.path.ends_with("bmm.clock_share") ||
+                                                              p.parameter.path.ends_with("bmm.ramp_s"));
+    if (!p.determined && !carried) continue;
     parameters.push_back(p.parameter);
     values.push_back(p.value);
   }
   const std::string& reference = run_.boards.front().name;
   apply(parameters, values, reference, run_.fitted);
   for (const ChoiceBias& b : fit.choice.biases) run_.fitted.set(b.path, b.value);
+}
+
+void Calibrator::keep_spread(const FamilyFit& fit) {
+  const std::string& reference = run_.boards.front().name;
   constexpr std::int64_t kEnoughRows = 20;
   for (const ResidualSpread& s : fit.spread) {
     if (s.rows < kEnoughRows) continue;

@@ -14,6 +14,7 @@
 #include "arch/calibration_document.hpp"
 #include "validation/fit/conv_choice_fit.hpp"
 #include "validation/fit/plan.hpp"
+#include "validation/fit/product_choice_fit.hpp"
 
 namespace voltaic::validation {
 
@@ -50,6 +51,7 @@ struct FamilyFit {
   std::vector<ResidualSpread> spread;
   std::vector<KernelSpread> kernels;
   ChoiceFit choice;  ///< Convolutions: biases of the library's choice.
+  ProductChoiceFit product_choice;
 };
 
 struct CalibrationRun {

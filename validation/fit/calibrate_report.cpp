@@ -118,6 +118,11 @@ std::string calibration_page(const CalibrationRun& run, int width) {
     out += fmt::format("{}: {} rows", to_string(f.family), f.rows);
     if (f.no_kernel > 0) out += fmt::format(", {} left out (their kernel is not in the model)", f.no_kernel);
     out += f.refused ? "; REFUSED: worse than the prior on rows left out, every value kept\n" : "\n";
+    if (f.product_choice.rows > 0) {
+      const auto& c = f.product_choice;
+      out += fmt::format("choice of kernel: {} rows, {} candidates, {} weights; kernel taken {:.1f} % (prior {:.1f}), time lost {:.2f} % (prior {:.2f}){}\n",
+                         c.rows, c.candidates, c.weights, 100 * c.hit, 100 * c.hit_prior, 100 * c.loss, 100 * c.loss_prior, c.kept_prior ? "; prior kept" : "");
+    }
     TextTable parameters;
     parameters.column("parameter", Align::left, true);
     for (const char* name : {"value", "low", "high", "prior"}) parameters.column(name);

@@ -6,13 +6,15 @@
 #include <algorithm>
 #include <array>
 
+#include "arch/loader.hpp"
 #include "arch/units/error.hpp"
 
 namespace voltaic::validation {
 namespace {
 
-/// Whose a value is: all boards of an architecture, one board, or one measuring session on it.
-enum class Scope : std::uint8_t { architecture, board, session };
+/// Whose a value is: all boards of an architecture, each board, each board but the reference, each board whose
+/// description states no sustained clock below its boost, or one measuring session on a board beside its first.
+enum class Scope : std::uint8_t { architecture, board, reference, settled, session };
 
 struct Entry {
   FitFamily family;
@@ -26,6 +28,8 @@ struct Entry {
 using F = FitFamily;
 constexpr auto kArch = Scope::architecture;
 constexpr auto kBoard = Scope::board;
+constexpr auto kOther = Scope::reference;
+constexpr auto kSettled = Scope::settled;
 constexpr auto kSession = Scope::session;
 
 /// Bounds are what the physics allows, widths how far one would believe the prior of another board to be off.
@@ -86,36 +90,58 @@ constexpr Entry kPlan[] = {
     {F::layer_norm, kBoard, "single_op.layer_norm.floor_s", 1e-6, 1e-3, 0.4},
     {F::layer_norm, kBoard, "single_op.layer_norm.launch_s", 1e-6, 1e-3, 0.4},
     // Matrix products on CUDA cores.
-    {F::linear, kArch, "gemm_simt.linear.l2_share", 0.01, 1, 0.7},
-    {F::linear, kArch, "gemm_simt.linear.overlap_p", 1.2, 12, 0.5},
-    {F::linear, kArch, "gemm_simt.linear.reread", 0.01, 1, 0.7},
-    {F::linear, kArch, "gemm_simt.linear.drift", 0.001, 1, 1},
-    {F::linear, kArch, "gemm_simt.linear.reduce_s", 5e-7, 5e-5, 0.5},
-    {F::linear, kArch, "gemm_simt.linear.serial_s", 5e-7, 5e-5, 0.5},
-    {F::linear, kArch, "gemm_simt.linear.store", 1, 4, 0.4},
-    {F::linear, kArch, "gemm_simt.linear.store_unaligned", 1, 4, 0.4},
+    {F::linear, kArch, "gemm_simt.linear.overlap_p", 1.2, 12, 0.4},
+    {F::linear, kArch, "gemm_simt.linear.latency_cycles", 100, 4000, 0.4},
+    {F::linear, kArch, "gemm_simt.linear.latency_first_cycles", 100, 20000, 0.6},
+    {F::linear, kArch, "gemm_simt.linear.row_sector_cycles", 0.001, 0.5, 0.6},
     {F::linear, kArch, "gemm_simt.linear.evening", 0, 0.5, 0.1, false},
-    {F::linear, kArch, "gemm_simt.linear.kernels.*.efficiency", 0.2, 1, 0.2},
-    {F::linear, kArch, "gemm_simt.linear.kernels.*.prologue_cycles", 10, 40000, 1.2},
+    {F::linear, kArch, "gemm_simt.linear.reread", 0.01, 2, 0.7},
+    {F::linear, kArch, "gemm_simt.linear.drift", 0.001, 1, 1},
+    {F::linear, kArch, "gemm_simt.linear.reduce_s", 5e-07, 5e-05, 0.5},
+    {F::linear, kArch, "gemm_simt.linear.serial_s", 5e-07, 5e-05, 0.5},
+    {F::linear, kArch, "gemm_simt.linear.in_place_s", 5e-07, 5e-05, 0.6},
+    {F::linear, kArch, "gemm_simt.linear.in_place_part_s", 5e-08, 2e-05, 0.6},
+    {F::linear, kArch, "gemm_simt.linear.tlb", 0.01, 2, 0.5},
+    {F::linear, kArch, "gemm_simt.linear.tlb_span_bytes", 8e+06, 5e+08, 0.4},
+    {F::linear, kArch, "gemm_simt.linear.store", 1, 4, 0.3},
+    {F::linear, kArch, "gemm_simt.linear.store_unaligned", 1, 4, 0.3},
+    {F::linear, kArch, "gemm_simt.linear.kernels.*.efficiency", 0.2, 1, 0.15},
+    {F::linear, kArch, "gemm_simt.linear.kernels.*.prologue_cycles", 10, 40000, 1},
     {F::linear, kArch, "gemm_simt.linear.kernels.*.fill_ctas", 1, 8, 0.4},
-    {F::linear, kBoard, "single_op.linear.floor_s", 1e-6, 1e-3, 0.4},
-    {F::linear, kBoard, "single_op.linear.launch_s", 1e-6, 1e-3, 0.4},
-    {F::linear, kSession, "gemm_simt.linear.clock_share", 0.3, 1.3, 0.1},
-    {F::batched, kArch, "gemm_simt.bmm.l2_share", 0.01, 1, 0.7},
-    {F::batched, kArch, "gemm_simt.bmm.overlap_p", 1.2, 12, 0.5},
-    {F::batched, kArch, "gemm_simt.bmm.reread", 0.01, 1, 0.7},
-    {F::batched, kArch, "gemm_simt.bmm.row_fetch", 1, 4, 0.4},
-    {F::batched, kArch, "gemm_simt.bmm.row_fetch_exponent", 0, 1, 0.15, false},
-    {F::batched, kArch, "gemm_simt.bmm.row_fetch_unaligned", 1, 3, 0.3},
-    {F::batched, kArch, "gemm_simt.bmm.store", 1, 4, 0.4},
-    {F::batched, kArch, "gemm_simt.bmm.store_unaligned", 1, 4, 0.4},
+    {F::linear, kBoard, "single_op.linear.floor_s", 1e-06, 0.001, 0.4},
+    {F::linear, kBoard, "single_op.linear.launch_s", 1e-06, 0.001, 0.4},
+    {F::linear, kSettled, "gemm_simt.linear.clock_share", 0.3, 1, 0.05},
+    {F::linear, kSettled, "gemm_simt.linear.ramp_s", 1e-05, 10, 0.7},
+    {F::linear, kOther, "gemm_simt.linear.start_share", 0.3, 1, 0.1},
+    {F::linear, kSession, "gemm_simt.linear.start_share", 0.3, 1, 0.1},
+    {F::linear, kSession, "gemm_simt.linear.clock_share", 0.3, 1, 0.1},
+    {F::linear, kSession, "gemm_simt.linear.ramp_s", 1e-05, 10, 0.7},
+    {F::batched, kArch, "gemm_simt.bmm.overlap_p", 1.2, 12, 0.4},
+    {F::batched, kArch, "gemm_simt.bmm.latency_cycles", 100, 4000, 0.4},
+    {F::batched, kArch, "gemm_simt.bmm.latency_first_cycles", 100, 20000, 0.6},
+    {F::batched, kArch, "gemm_simt.bmm.row_sector_cycles", 0.001, 0.5, 0.6},
     {F::batched, kArch, "gemm_simt.bmm.evening", 0, 0.5, 0.1, false},
-    {F::batched, kArch, "gemm_simt.bmm.kernels.*.efficiency", 0.2, 1, 0.2},
-    {F::batched, kArch, "gemm_simt.bmm.kernels.*.prologue_cycles", 10, 40000, 1.2},
+    {F::batched, kArch, "gemm_simt.bmm.prologue_filled_share", 0, 1, 0.2, false},
+    {F::batched, kArch, "gemm_simt.bmm.row_fetch_short", 1, 4, 0.3},
+    {F::batched, kArch, "gemm_simt.bmm.row_fetch_long", 1, 6, 0.4},
+    {F::batched, kArch, "gemm_simt.bmm.spill", 0.05, 5, 0.5},
+    {F::batched, kArch, "gemm_simt.bmm.spill_from", 0.01, 1.2, 0.4},
+    {F::batched, kArch, "gemm_simt.bmm.spill_across", 0.01, 1, 0.5},
+    {F::batched, kArch, "gemm_simt.bmm.sector_aligned", 0, 1, 0.2, false},
+    {F::batched, kArch, "gemm_simt.bmm.line_aligned", 0, 1, 0.2, false},
+    {F::batched, kArch, "gemm_simt.bmm.store", 1, 4, 0.3},
+    {F::batched, kArch, "gemm_simt.bmm.store_unaligned", 1, 4, 0.3},
+    {F::batched, kArch, "gemm_simt.bmm.kernels.*.efficiency", 0.2, 1, 0.15},
+    {F::batched, kArch, "gemm_simt.bmm.kernels.*.prologue_cycles", 10, 40000, 1},
     {F::batched, kArch, "gemm_simt.bmm.kernels.*.fill_ctas", 1, 8, 0.4},
-    {F::batched, kBoard, "single_op.bmm.floor_s", 1e-6, 1e-3, 0.4},
-    {F::batched, kBoard, "single_op.bmm.launch_s", 1e-6, 1e-3, 0.4},
-    {F::batched, kSession, "gemm_simt.bmm.clock_share", 0.3, 1.3, 0.1},
+    {F::batched, kBoard, "single_op.bmm.floor_s", 1e-06, 0.001, 0.4},
+    {F::batched, kBoard, "single_op.bmm.launch_s", 1e-06, 0.001, 0.4},
+    {F::batched, kSettled, "gemm_simt.bmm.clock_share", 0.3, 1, 0.02},
+    {F::batched, kSettled, "gemm_simt.bmm.ramp_s", 1e-05, 10, 0.7},
+    {F::batched, kOther, "gemm_simt.bmm.start_share", 0.3, 1, 0.1},
+    {F::batched, kSession, "gemm_simt.bmm.start_share", 0.3, 1, 0.1},
+    {F::batched, kSession, "gemm_simt.bmm.clock_share", 0.3, 1, 0.1},
+    {F::batched, kSession, "gemm_simt.bmm.ramp_s", 1e-05, 10, 0.7},
     // Convolution 3x3 in FP32.
     {F::convolution, kArch, "convolution.square.kernels.*.efficiency", 0.1, 1.5, 0.25},
     {F::convolution, kArch, "convolution.square.kernels.*.prologue_cycles", 5, 40000, 0.5},
@@ -137,6 +163,11 @@ std::string_view unit_of(std::string_view path) {
     if (path.size() > unit.size() + 1 && path.ends_with(unit) && path[path.size() - unit.size() - 1] == '_') return unit;
   }
   return "";
+}
+
+bool has_sustained_clock(const std::string& board) {
+  const auto clocks = arch::resolve_gpu(board).spec.clocks;
+  return clocks.sustained < clocks.boost;
 }
 
 /// `path` with '*' replaced by each member found there, where such a value exists.
@@ -203,14 +234,16 @@ std::vector<FitParameter> fit_plan(FitFamily family, const arch::CalibrationDocu
     for (std::size_t b = 0; b < boards.size(); ++b) {
       const FitBoard& board = boards[b];
       const auto tree = document.tree(board.name);
-      if (e.scope == Scope::board) {
+      if (e.scope == Scope::reference && b == 0) continue;
+      if (e.scope == Scope::settled && has_sustained_clock(board.name)) continue;
+      if (e.scope != Scope::session) {
         for (const auto& path : expand(e.path, tree)) {
           if (absent(tree.number(path))) continue;
           out.push_back(parameter(e, fmt::format("boards.{}.{}", board.name, path), tree.number(path)));
         }
         continue;
       }
-      for (std::size_t s = b == 0 ? 1 : 0; s < board.sessions.size(); ++s) {
+      for (std::size_t s = 1; s < board.sessions.size(); ++s) {
         if (board.sessions[s].empty()) continue;  // measured in no named session
         const auto there = arch::in_session(tree, board.sessions[s]);
         for (const auto& path : expand(e.path, there)) {
@@ -223,13 +256,22 @@ std::vector<FitParameter> fit_plan(FitFamily family, const arch::CalibrationDocu
   return out;
 }
 
+namespace {
+
+/// How far the clock settles below the boost is a matter of a board's power limit: no other board inherits it.
+bool is_clock(std::string_view path) {
+  return path.ends_with(".clock_share") || path.ends_with(".start_share") || path.ends_with(".ramp_s");
+}
+
+}  // namespace
+
 void apply(const std::vector<FitParameter>& parameters, std::span<const double> values, const std::string& reference,
            arch::CalibrationDocument& document) {
   const std::string own = fmt::format("boards.{}.", reference);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::string& path = parameters[i].path;
     document.set(path, values[i]);
-    if (path.starts_with(own) && !path.starts_with(own + "sessions.")) {
+    if (path.starts_with(own) && !path.starts_with(own + "sessions.") && !is_clock(path)) {
       document.set(std::string_view(path).substr(own.size()), values[i]);
     }
   }

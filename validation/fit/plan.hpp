@@ -25,9 +25,9 @@ struct FitBoard {
   std::vector<std::string> sessions;
 };
 
-/// Parameters of a family on these boards with priors from `document`. The first board is the reference: its clock in its
-/// first session is what "sustained" means, so no clock share is fitted there (efficiencies and clock cannot be told
-/// apart), and boards without rows inherit its values.
+/// Parameters of a family on these boards with priors from `document`. The first board is the reference: in its first
+/// session short kernels run at the boost clock, by definition (efficiencies and clock cannot be told apart), and boards
+/// without rows inherit its values but for clocks, which are a matter of each board's power limit.
 std::vector<FitParameter> fit_plan(FitFamily family, const arch::CalibrationDocument& document,
                                    const std::vector<FitBoard>& boards);
 

@@ -4,7 +4,6 @@
 #include "arch/units/literals.hpp"
 #include "sim/cost/analytic.hpp"
 #include "sim/cost/engine.hpp"
-#include "sim/cost/roofline.hpp"
 #include "sim/cost/single_op.hpp"
 #include "sim/cost/transfer_cost.hpp"
 #include "sim/kernel/vector.hpp"
@@ -162,8 +161,15 @@ TEST_CASE("an isolated kernel runs at the clock that idle gaps leave", "[cost][v
 
 TEST_CASE("events around one call see the host floor or launch plus kernel", "[cost][single]") {
   const auto gpu = toy();
-  const cost::RooflineEngine products(gpu.spec);
-  const cost::SingleOp protocol(gpu, products);
+  struct VectorsOnly final : kernel::CostModel {
+    explicit VectorsOnly(const arch::ResolvedGpu& gpu) : vectors(gpu) {}
+    kernel::KernelCost cost(const Launch& launch) const override {
+      return vectors.isolated(launch, std::get<kernel::VectorKernel>(launch.detail));
+    }
+    cost::VectorCost vectors;
+  };
+  const VectorsOnly engine(gpu);
+  const cost::SingleOp protocol(gpu, engine);
   const auto seconds = [&](double elements, const char* function) {
     const Launch launch = unary(elements, function);
     return protocol.time({&launch, 1}).time.value;
