@@ -148,15 +148,7 @@ void fill_interval(report::Prediction& p, const FillInput& in, const std::vector
   std::vector<FamilyTime> families;
   for (std::size_t d = 0; d < p.distinct.size(); ++d) {
     for (const auto& k : p.distinct[d].kernels) {
-      const Seconds t = count[d] * k.cost.time;
-      const auto found = std::find_if(families.begin(), families.end(), [&](const FamilyTime& f) {
-        return f.family == k.launch.family && f.math == k.launch.math;
-      });
-      if (found == families.end()) {
-        families.push_back({k.launch.family, k.launch.math, t});
-      } else {
-        found->time += t;
-      }
+      families.push_back({k.launch.family, k.launch.math, count[d] * k.cost.time, k.cost.time});
     }
   }
   const Seconds host = (1 - p.share_kernels) * p.total;

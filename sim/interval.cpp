@@ -12,7 +12,9 @@ namespace voltaic {
 IntervalModel::IntervalModel(const arch::ResolvedGpu& gpu) {
   const arch::ParameterTree& c = gpu.calibration;
   for (const auto& family : c.keys("intervals")) {
-    half_widths_[family] = c.number("intervals." + family + ".half_width");
+    const std::string path = "intervals." + family;
+    spreads_[family] = {c.number(path + ".half_width"), c.number_or(path + ".correlation", 1),
+                        c.number_or(path + ".longest_s", 0)};
   }
   if (c.has("extrapolation.measured_types")) {
     for (const auto& family : c.keys("extrapolation.measured_types")) {
@@ -35,11 +37,11 @@ IntervalModel::IntervalModel(const arch::ResolvedGpu& gpu) {
   }
 }
 
-double IntervalModel::half_width(std::string_view family, bool& known) const {
-  auto found = half_widths_.find(family);
-  known = found != half_widths_.end();
-  if (!known) found = half_widths_.find("unknown");
-  return found == half_widths_.end() ? 0 : found->second;
+IntervalModel::Spread IntervalModel::spread(std::string_view family, bool& known) const {
+  auto found = spreads_.find(family);
+  known = found != spreads_.end();
+  if (!known) found = spreads_.find("unknown");
+  return found == spreads_.end() ? Spread{} : found->second;
 }
 
 bool IntervalModel::type_measured(std::string_view family, DataType math) const {
@@ -50,12 +52,17 @@ bool IntervalModel::type_measured(std::string_view family, DataType math) const 
 
 report::Interval IntervalModel::combine(std::span<const FamilyTime> families, Seconds host, Seconds total,
                                         std::vector<std::string>& notes) const {
-  std::map<std::string_view, double> spread;  // family -> seconds of half width
-  std::set<std::string> unknown, other_types;
-  double unknown_time = 0, type_time = 0;
+  constexpr double kBeyond = 2;  // a kernel this much longer than any measured one is extrapolated
+  struct Sum {
+    double together = 0, squares = 0, correlation = 1;
+  };
+  std::map<std::string_view, Sum> sums;
+  std::set<std::string> unknown, other_types, longer;
+  double unknown_time = 0, type_time = 0, longer_time = 0, products = 0;
   for (const FamilyTime& f : families) {
     bool known = false;
-    double h = half_width(f.family, known);
+    const Spread s = spread(f.family, known);
+    double h = s.half_width;
     if (!known) {
       unknown.emplace(f.family);
       unknown_time += f.time.value;
@@ -65,22 +72,38 @@ report::Interval IntervalModel::combine(std::span<const FamilyTime> families, Se
       type_time += f.time.value;
       other_types.insert(fmt::format("{} in {}", f.family, to_string(f.math)));
     }
-    spread[f.family] += h * f.time.value;
+    if (s.longest_s > 0 && f.each.value > kBeyond * s.longest_s) {
+      h *= type_factor_;
+      longer_time += f.time.value;
+      longer.emplace(f.family);
+    }
+    if (f.family.starts_with("gemm_simt")) products += f.time.value;
+    Sum& sum = sums[f.family];
+    sum.correlation = s.correlation;
+    sum.together += h * f.time.value;
+    sum.squares += h * h * f.time.value * f.time.value;
   }
   bool known = false;
-  const double host_spread = half_width("host", known) * host.value;
-  double square = host_spread * host_spread;
-  for (const auto& [family, s] : spread) square += s * s;
+  const double host_spread = spread("host", known).half_width * host.value;
+  const double clock = spread("sustained_clock", known).half_width;
+  const double clock_spread = known ? clock * products : 0;
+  double square = host_spread * host_spread + clock_spread * clock_spread;
+  for (const auto& [family, sum] : sums) {
+    square += sum.correlation * sum.together * sum.together + (1 - sum.correlation) * sum.squares;
+  }
   const double half = board_factor_ * std::sqrt(square);
 
   const double limit = unknown_share_ * total.value;
-  const bool extrapolated = board_factor_ > 1 || unknown_time > limit || type_time > limit;
+  const bool extrapolated =
+      board_factor_ > 1 || unknown_time > limit || type_time > limit || longer_time > limit;
   if (!board_note_.empty()) notes.push_back(board_note_);
   if (!modified_note_.empty()) notes.push_back(modified_note_);
   if (unknown_time > limit)
     notes.push_back(fmt::format("kernel families without a measured interval: {}", fmt::join(unknown, ", ")));
   if (type_time > limit)
     notes.push_back(fmt::format("not measured, carried over from other types: {}", fmt::join(other_types, ", ")));
+  if (longer_time > limit)
+    notes.push_back(fmt::format("kernels longer than any that was measured: {}", fmt::join(longer, ", ")));
   return {Seconds{std::max(0.0, total.value - half)}, Seconds{total.value + half}, 0.9,
           extrapolated ? "extrapolated" : "interpolated"};
 }

@@ -215,7 +215,7 @@ class Bench {
       gpu = std::max(gpu + timing.kernel.value, host + timing.time.value);
       host += floor - nothing_s_;
       kernels += timing.kernel.value;
-      families.push_back({launches.front().family, launches.front().math, timing.kernel});
+      families.push_back({launches.front().family, launches.front().math, timing.kernel, timing.kernel});
       if (longest == nullptr || timing.main.time > main.time) {
         main = timing.main;
         longest = &launches.front();

@@ -45,6 +45,8 @@ class Calibrator {
     read_tables();
     const RowTimes times(run_.boards);
     for (std::size_t f = 0; f < kFitFamilies; ++f) fit(static_cast<FitFamily>(f), times);
+    const auto products = [](const FamilyFit& f) { return f.family == FitFamily::linear; };
+    if (std::any_of(run_.families.begin(), run_.families.end(), products)) keep_clock_spread();
     return std::move(run_);
   }
 
@@ -58,6 +60,7 @@ class Calibrator {
                 const arch::CalibrationDocument& prior, FamilyFit& out);
   void keep_values(const FamilyFit& fit);
   void keep_spread(const FamilyFit& fit);
+  void keep_clock_spread();
   void set_quantiles(const std::string& path, const ResidualSpread& s);
 
   CalibrationRun run_;
@@ -301,11 +304,14 @@ double intraclass(const std::map<std::string, std::vector<double>>& groups) {
 std::vector<KernelSpread> kernels_of(const std::vector<FitRow>& rows, const Timings& predicted) {
   constexpr double kBeyondFloor = 1.5;
   std::map<std::string, std::map<std::string, std::vector<double>>> families;
+  std::map<std::string, double> longest;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].launches.empty() || predicted[i].time.value < kBeyondFloor * predicted[i].floor.value) continue;
     const kernel::Launch& launch = rows[i].launches.front();
     const double ratio = std::max(0.01, measured_over_predicted(predicted[i], rows[i].row->measured_s));
-    families[std::string(launch.family)][fmt::format("{} {}", rows[i].place, launch.name)].push_back(std::log(ratio));
+    const std::string family(launch.family);
+    families[family][fmt::format("{} {}", rows[i].place, launch.name)].push_back(std::log(ratio));
+    longest[family] = std::max(longest[family], rows[i].row->measured_s);
   }
   std::vector<KernelSpread> out;
   for (const auto& [family, groups] : families) {
@@ -319,6 +325,7 @@ std::vector<KernelSpread> kernels_of(const std::vector<FitRow>& rows, const Timi
     s.rows = static_cast<std::int64_t>(sizes.size());
     s.half_width = quantile(sizes, 0.9);
     s.correlation = intraclass(groups);
+    s.longest_s = longest[family];
     out.push_back(std::move(s));
   }
   return out;
@@ -409,6 +416,29 @@ void Calibrator::keep_spread(const FamilyFit& fit) {
     if (k.rows < kEnoughRows) continue;
     run_.fitted.set(fmt::format("intervals.{}.half_width", k.family), k.half_width);
     run_.fitted.set(fmt::format("intervals.{}.correlation", k.family), k.correlation);
+    run_.fitted.set(fmt::format("intervals.{}.longest_s", k.family), k.longest_s);
+  }
+}
+
+/// How far the sessions of a board lie apart in clock, for kernels of some milliseconds: what a run whose session is not
+/// known may be off by.
+void Calibrator::keep_clock_spread() {
+  constexpr double kTypical = 0.01;  // seconds of load
+  for (const FitBoard& board : run_.boards) {
+    double least = 1e300, most = 0;
+    for (const auto& session : board.sessions) {
+      const auto tree = document_.tree(board.name, session);
+      const auto law = [&](const char* name) { return tree.number(fmt::format("gemm_simt.linear.{}", name)); };
+      const auto clocks = arch::resolve_gpu(board.name).spec.clocks;
+      const double settled = std::min(clocks.sustained, clocks.boost) / clocks.boost * law("clock_share");
+      const double x = kTypical / law("ramp_s");
+      const double share = std::max(settled, (law("start_share") + settled * x) / (1 + x));
+      least = std::min(least, share);
+      most = std::max(most, share);
+    }
+    if (board.sessions.size() > 1) {
+      run_.fitted.set(fmt::format("boards.{}.intervals.sustained_clock.half_width", board.name), 1 - least / most);
+    }
   }
 }
 

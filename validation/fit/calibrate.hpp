@@ -40,6 +40,7 @@ struct KernelSpread {
   std::int64_t rows = 0;
   double half_width = 0;   ///< 90 % quantile of |ln(measured / predicted)|.
   double correlation = 0;  ///< Share of the error's variance that kernels of one name on one board have in common.
+  double longest_s = 0;    ///< Longest call measured.
 };
 
 struct FamilyFit {
