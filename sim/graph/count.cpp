@@ -116,22 +116,34 @@ double normalization_flop(const Node& node, const Shapes& s) {
   }
 }
 
+/// Per element, by itself or inside a fused kernel.
 double function_cost(OpType op) {
   switch (op) {
-    case OpType::cast: return 0;
+    case OpType::cast:
+    case OpType::contiguous:
+    case OpType::copy:
+    case OpType::embedding: return 0;
     case OpType::silu_mul:
     case OpType::gelu_mul:
     case OpType::dropout:
     case OpType::pointwise_backward: return 2;  // The derivative and its product with dy.
     case OpType::rope: return 3;                // Two products and a sum.
+    case OpType::batch_norm: return 4;          // With known statistics.
+    case OpType::rms_norm: return 3;
+    case OpType::softmax_backward:
+    case OpType::log_softmax_backward: return 4;
+    case OpType::softmax:
+    case OpType::log_softmax:
+    case OpType::layer_norm: return 5;
+    case OpType::rms_norm_backward: return 7;
+    case OpType::layer_norm_backward: return 9;
     default: return 1;
   }
 }
 
-double pointwise_flop(const Node& node, const Shapes& s) {
-  if (node.op != OpType::fused_pointwise) return s.out() * function_cost(node.op);
+double fused_flop(const Node& node, const Shapes& s) {
   const std::string functions = node.attributes.word("functions", "");
-  double cost = 0;
+  double cost = static_cast<double>(node.attributes.integer("parameters", 0));  // A norm's weight and bias.
   for (std::size_t begin = 0; begin < functions.size();) {
     const std::size_t end = std::min(functions.find(',', begin), functions.size());
     const auto op = parse_op(std::string_view(functions).substr(begin, end - begin));
@@ -188,9 +200,11 @@ double collective_flop(const Node& node, const Shapes& s) {
 }
 
 double other_flop(const Node& node, const Shapes& s) {
+  const bool fused = node.op == OpType::fused_pointwise || node.op == OpType::fused_softmax;
+  if (fused || node.op == OpType::fused_norm) return fused_flop(node, s);
   switch (family(node.op)) {
     case OpFamily::normalization: return normalization_flop(node, s);
-    case OpFamily::pointwise: return pointwise_flop(node, s);
+    case OpFamily::pointwise: return s.out() * function_cost(node.op);
     case OpFamily::softmax: return s.out() * (s.inputs() == 1 ? 5 : 4);
     case OpFamily::reduction: return s.in(0);
     case OpFamily::pooling: return pooling_flop(node, s);

@@ -49,7 +49,7 @@ enum class OpFamily : std::uint8_t {
   X(batch_norm, normalization) X(group_norm, normalization)                                          \
   X(layer_norm_backward, normalization) X(rms_norm_backward, normalization)                          \
   X(batch_norm_backward, normalization) X(group_norm_backward, normalization)                        \
-  X(norm_param_grad, normalization)                                                                  \
+  X(norm_param_grad, normalization) X(fused_norm, normalization)                                     \
   X(relu, pointwise) X(relu6, pointwise) X(leaky_relu, pointwise) X(elu, pointwise)                  \
   X(gelu, pointwise) X(gelu_tanh, pointwise) X(silu, pointwise) X(hardswish, pointwise)              \
   X(hardsigmoid, pointwise) X(mish, pointwise) X(softplus, pointwise)                                \
@@ -65,7 +65,7 @@ enum class OpFamily : std::uint8_t {
   X(where, pointwise) X(masked_fill, pointwise) X(silu_mul, pointwise) X(gelu_mul, pointwise)        \
   X(rope, pointwise) X(pointwise_backward, pointwise) X(fused_pointwise, pointwise)                  \
   X(softmax, softmax) X(log_softmax, softmax) X(softmax_backward, softmax)                           \
-  X(log_softmax_backward, softmax)                                                                   \
+  X(log_softmax_backward, softmax) X(fused_softmax, softmax)                                         \
   X(reduce_sum, reduction) X(reduce_mean, reduction) X(reduce_max, reduction) X(argmax, reduction)   \
   X(cumsum, reduction) X(topk, reduction)                                                            \
   X(max_pool2d, pooling) X(avg_pool2d, pooling) X(global_avg_pool2d, pooling)                        \

@@ -1,244 +1,203 @@
 // SPDX-License-Identifier: MIT
-// Pointwise fusion: connected pointwise operations of one output shape become one kernel, as graph compilers make them.
-//
-// A group must be convex: no path may leave and re-enter it. Each node gets a stage, the largest number of fusion
-// borders on any path to it; an edge is a border unless both ends could fuse. Stages never fall along a path and rise
-// at a border, so nodes that fusable edges connect within one stage are convex. Then a group whose results only one
-// later group reads joins that group, which is convex too: every path out of the first leads into the second, and none
-// leads back.
+// Fusion as graph compilers do it: pointwise operations over the same elements become one kernel; a softmax or norm
+// takes in the chain that makes its rows and the chain that its rows go through. A kernel holds one such reduction,
+// which is computed once.
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "sim/graph/detail/rebuild.hpp"
+#include "sim/graph/detail/fusion.hpp"
 #include "sim/graph/passes.hpp"
 
 namespace voltaic::graph {
 namespace {
 
-constexpr NodeId kNone = kNoNode;
+using detail::FusionGroup;
+using detail::ViewMap;
 
-bool is_fusable(const Node& node) {
+/// Copies are pointwise where their result is an intermediate; a cache is written for its own sake.
+bool is_plain_copy(const OpGraph& graph, const Node& node) {
+  if (node.op != OpType::contiguous && node.op != OpType::copy) return false;
+  const TensorRole role = graph.tensor(node.outputs[0]).role;
+  return role == TensorRole::activation || role == TensorRole::gradient;
+}
+
+/// One thread per element could compute it: a batch norm with known statistics and a table lookup too.
+bool is_pointwise(const OpGraph& graph, const Node& node) {
+  if (node.outputs.empty()) return false;
   const OpFamily f = family(node.op);
-  return (f == OpFamily::pointwise || f == OpFamily::random) && !node.outputs.empty();
+  if (f == OpFamily::pointwise || f == OpFamily::random || node.op == OpType::embedding) return true;
+  if (node.op == OpType::batch_norm) return !node.attributes.flag("training");
+  return is_plain_copy(graph, node);
 }
 
-/// Groups of nodes, merged by pointing at a representative.
-class Groups {
- public:
-  explicit Groups(std::size_t nodes) : parent_(nodes) {
-    for (NodeId n = 0; n < nodes; ++n) parent_[n] = n;
-  }
-  NodeId find(NodeId n) {
-    while (parent_[n] != n) n = parent_[n] = parent_[parent_[n]];
-    return n;
-  }
-  void merge(NodeId a, NodeId b) {
-    a = find(a);
-    b = find(b);
-    parent_[std::min(a, b)] = std::max(a, b);  // The last node in program order stands for the group.
-  }
+bool reduces_last_axis(const OpGraph& graph, const Node& node) {
+  const auto rank = static_cast<std::int64_t>(graph.tensor(node.outputs[0]).shape.size());
+  const std::int64_t axis = node.attributes.integer("axis", -1);
+  return rank > 0 && (axis == -1 || axis == rank - 1);
+}
 
- private:
-  std::vector<NodeId> parent_;
-};
-
-class Fuser {
- public:
-  explicit Fuser(OpGraph& graph) : graph_(graph), groups_(graph.nodes().size()) {
-    fusable_.reserve(graph.nodes().size());
-    for (const Node& node : graph.nodes()) fusable_.push_back(is_fusable(node));
-    find_readers();
-    result_.assign(graph.tensors().size(), false);
-    for (const TensorId t : graph.outputs) result_[t] = true;
-    if (graph.loss < result_.size()) result_[graph.loss] = true;
-  }
-
-  std::int64_t run() {
-    group_by_stage();
-    join_single_readers();
-    return rebuild();
-  }
-
- private:
-  void find_readers();
-  bool could_fuse(NodeId a, NodeId b) const;
-  void group_by_stage();
-  void join_single_readers();
-  std::int64_t rebuild();
-  std::vector<NodeId> emission_order(const std::vector<std::vector<NodeId>>& members);
-  Node fused(const std::vector<NodeId>& members);
-  bool read_outside(TensorId t, NodeId group);
-
-  OpGraph& graph_;
-  Groups groups_;
-  std::vector<bool> fusable_;
-  std::vector<bool> result_;            ///< Tensors that the graph gives out.
-  std::vector<std::uint32_t> offsets_;  ///< Readers of tensor t: readers_[offsets_[t] .. offsets_[t + 1]).
-  std::vector<NodeId> readers_;
-};
-
-void Fuser::find_readers() {
-  const auto nodes = graph_.nodes();
-  offsets_.assign(graph_.tensors().size() + 1, 0);
-  for (const Node& node : nodes) {
-    for (const TensorId t : node.inputs) ++offsets_[t + 1];
-  }
-  for (std::size_t t = 1; t < offsets_.size(); ++t) offsets_[t] += offsets_[t - 1];
-  readers_.resize(offsets_.back());
-  std::vector<std::uint32_t> next(offsets_.begin(), offsets_.end() - 1);
-  for (NodeId n = 0; n < nodes.size(); ++n) {
-    for (const TensorId t : nodes[n].inputs) readers_[next[t]++] = n;
+/// Each row of the result depends on the same row of the inputs only.
+bool is_row_reduction(const OpGraph& graph, const Node& node) {
+  if (node.outputs.empty()) return false;
+  switch (node.op) {
+    case OpType::fused_softmax:
+    case OpType::fused_norm:
+    case OpType::layer_norm:
+    case OpType::rms_norm:
+    case OpType::layer_norm_backward:
+    case OpType::rms_norm_backward: return true;
+    default: return family(node.op) == OpFamily::softmax && reduces_last_axis(graph, node);
   }
 }
 
-bool Fuser::could_fuse(NodeId a, NodeId b) const {
-  if (!fusable_[a] || !fusable_[b]) return false;
-  const auto nodes = graph_.nodes();
-  return nodes[a].phase == nodes[b].phase &&
-         graph_.tensors()[nodes[a].outputs[0]].shape == graph_.tensors()[nodes[b].outputs[0]].shape;
+std::int64_t columns(const OpGraph& graph, const Node& node) {
+  if (node.attributes.has("cols")) return node.attributes.integer("cols", 1);
+  const Shape& shape = graph.tensor(node.outputs[0]).shape;
+  const bool norm = family(node.op) == OpFamily::normalization;
+  const std::int64_t axes = norm ? node.attributes.integer("axes", 1) : 1;
+  const auto kept = std::clamp<std::int64_t>(axes, 0, static_cast<std::int64_t>(shape.size()));
+  return elements(Shape(shape.end() - kept, shape.end()));
 }
 
-void Fuser::group_by_stage() {
-  const auto nodes = graph_.nodes();
-  std::vector<std::uint32_t> stage(nodes.size(), 0);
-  for (NodeId n = 0; n < nodes.size(); ++n) {
-    for (const TensorId t : nodes[n].inputs) {
-      const NodeId p = graph_.tensors()[t].producer;
-      if (p != kNone) stage[n] = std::max(stage[n], stage[p] + (could_fuse(p, n) ? 0U : 1U));
-    }
-    for (const TensorId t : nodes[n].inputs) {
-      const NodeId p = graph_.tensors()[t].producer;
-      if (p != kNone && stage[p] == stage[n]) groups_.merge(p, n);
-    }
-  }
+/// Operations in one kernel run over the same elements.
+bool same_elements(const OpGraph& graph, NodeId a, NodeId b) {
+  const Node& first = graph.node(a);
+  const Node& second = graph.node(b);
+  const std::int64_t n = graph.tensor(first.outputs[0]).elements();
+  return first.phase == second.phase && n > 0 && n == graph.tensor(second.outputs[0]).elements();
 }
 
-/// Backwards, so that a chain of groups collapses in one sweep. All readers of a group are known at its first member.
-void Fuser::join_single_readers() {
-  const auto nodes = graph_.nodes();
-  std::vector<NodeId> only_reader(nodes.size(), kNone);  // By group representative; the group itself: several readers.
-  std::vector<NodeId> left(nodes.size(), 0);             // Members not yet visited.
-  std::vector<NodeId> stage_group(nodes.size());
-  for (NodeId n = 0; n < nodes.size(); ++n) {
-    stage_group[n] = groups_.find(n);
-    ++left[stage_group[n]];
-  }
-  for (auto n = static_cast<NodeId>(nodes.size()); n-- > 0;) {
-    if (!fusable_[n]) continue;
-    const NodeId group = stage_group[n];
-    for (const TensorId t : nodes[n].outputs) {
-      if (result_[t]) only_reader[group] = group;
-      for (std::uint32_t i = offsets_[t]; i < offsets_[t + 1]; ++i) {
-        if (stage_group[readers_[i]] == group) continue;
-        const NodeId reader = groups_.find(readers_[i]);
-        NodeId& only = only_reader[group];
-        if (only == kNone) only = reader;
-        if (only != group && groups_.find(only) != reader) only = group;
-      }
-    }
-    if (--left[group] > 0 || only_reader[group] == kNone || only_reader[group] == group) continue;
-    const NodeId reader = groups_.find(only_reader[group]);
-    if (could_fuse(group, reader)) groups_.merge(group, reader);
-  }
-}
-
-bool Fuser::read_outside(TensorId t, NodeId group) {
-  if (result_[t]) return true;
-  for (std::uint32_t i = offsets_[t]; i < offsets_[t + 1]; ++i) {
-    if (groups_.find(readers_[i]) != group) return true;
-  }
-  return false;
-}
-
-/// Groups in an order that respects every edge, close to program order: a group follows whatever it reads.
-std::vector<NodeId> Fuser::emission_order(const std::vector<std::vector<NodeId>>& members) {
-  const auto nodes = graph_.nodes();
-  std::vector<NodeId> order;
-  std::vector<std::uint8_t> state(nodes.size(), 0);  // 0: unseen, 1: waits for what it reads, 2: done.
-  std::vector<NodeId> stack;
-  for (NodeId start = 0; start < nodes.size(); ++start) {
-    stack.push_back(groups_.find(start));
-    while (!stack.empty()) {
-      const NodeId group = stack.back();
-      if (state[group] != 0) {
-        stack.pop_back();
-        if (state[group] == 1) order.push_back(group);
-        state[group] = 2;
-        continue;
-      }
-      state[group] = 1;
-      for (const NodeId m : members[group]) {
-        for (const TensorId t : nodes[m].inputs) {
-          const NodeId p = graph_.tensors()[t].producer;
-          if (p != kNone && state[groups_.find(p)] == 0) stack.push_back(groups_.find(p));
-        }
-      }
-    }
-  }
-  return order;
-}
-
-Node Fuser::fused(const std::vector<NodeId>& members) {
-  const NodeId group = members.back();
-  const Node& head = graph_.node(members.front());
-  Node node;
-  node.id = graph_.node(group).id;
-  node.op = OpType::fused_pointwise;
-  node.phase = head.phase;
-  node.compute = head.compute;
-  node.layer = head.layer.empty() ? head.id : head.layer;
-  node.forward_of = head.forward_of;
+std::string functions_of(const OpGraph& graph, const FusionGroup& group) {
   std::string functions;
-  for (const NodeId m : members) {
-    const Node& member = graph_.node(m);
+  for (const NodeId m : group.members) {
+    const Node& member = graph.node(m);
     if (!functions.empty()) functions += ',';
-    functions += member.op == OpType::fused_pointwise ? member.attributes.word("functions", "")
-                                                      : std::string(to_string(member.op));
-    node.extra_host_calls += member.extra_host_calls;
-    for (const TensorId t : member.inputs) {
-      const NodeId p = graph_.tensor(t).producer;
-      if (p == kNone || groups_.find(p) != group) node.inputs.push_back(t);
-    }
-    // A result that nobody reads stays when it is what its operation is for; a mask does not.
-    for (const TensorId t : member.outputs) {
-      const bool unread = offsets_[t] == offsets_[t + 1] && t == member.outputs[0];
-      if (unread || read_outside(t, group)) node.outputs.push_back(t);
-    }
+    const std::string_view own = to_string(member.op);
+    functions += member.attributes.has("functions") ? member.attributes.word("functions", "") : std::string(own);
   }
-  std::sort(node.inputs.begin(), node.inputs.end());
-  node.inputs.erase(std::unique(node.inputs.begin(), node.inputs.end()), node.inputs.end());
-  node.attributes.set("functions", std::move(functions));
+  return functions;
+}
+
+void append_distinct(std::vector<TensorId>& list, std::span<const TensorId> more) {
+  for (const TensorId t : more) {
+    if (std::find(list.begin(), list.end(), t) == list.end()) list.push_back(t);
+  }
+}
+
+/// What all fused nodes have in common; `named` lends its place in the program.
+Node fused_node(const OpGraph& graph, const FusionGroup& group, NodeId named) {
+  const Node& lender = graph.node(named);
+  Node node;
+  node.id = lender.id;
+  node.phase = lender.phase;
+  node.compute = lender.compute;
+  node.forward_of = lender.forward_of;
+  node.outputs = group.outputs;
+  for (const NodeId m : group.members) node.extra_host_calls += graph.node(m).extra_host_calls;
+  node.attributes.set("functions", functions_of(graph, group));
+  node.attributes.set("shape", graph.tensor(lender.outputs[0]).shape);
   return node;
 }
 
-std::int64_t Fuser::rebuild() {
-  const std::size_t count = graph_.nodes().size();
-  std::vector<std::vector<NodeId>> members(count);
-  for (NodeId n = 0; n < count; ++n) members[groups_.find(n)].push_back(n);
-  const std::vector<NodeId> order = emission_order(members);
-  if (order.size() == count) return 0;
+Node fused_pointwise(const OpGraph& graph, const FusionGroup& group) {
+  Node node = fused_node(graph, group, group.members.back());
+  const Node& head = graph.node(group.members.front());
+  node.op = OpType::fused_pointwise;
+  node.compute = head.compute;
+  node.layer = head.layer.empty() ? head.id : head.layer;
+  node.forward_of = head.forward_of;
+  for (const auto& inputs : group.inputs) node.inputs.insert(node.inputs.end(), inputs.begin(), inputs.end());
+  std::sort(node.inputs.begin(), node.inputs.end());
+  node.inputs.erase(std::unique(node.inputs.begin(), node.inputs.end()), node.inputs.end());
+  return node;
+}
 
-  std::vector<Node> nodes;
-  std::vector<NodeId> new_id(count);
-  nodes.reserve(order.size());
-  for (const NodeId group : order) {
-    for (const NodeId m : members[group]) new_id[m] = static_cast<NodeId>(nodes.size());
-    nodes.push_back(members[group].size() > 1 ? fused(members[group]) : std::move(graph_.node(group)));
+/// Inputs of the rows come first: a reduction of long rows reads those more than once.
+Node fused_rows(const OpGraph& graph, const FusionGroup& group) {
+  const auto is_row = [&](NodeId m) { return is_row_reduction(graph, graph.node(m)); };
+  const auto at = std::find_if(group.members.begin(), group.members.end(), is_row) - group.members.begin();
+  const NodeId row = group.members[static_cast<std::size_t>(at)];
+  const Node& reduction = graph.node(row);
+  Node node = fused_node(graph, group, row);
+  node.op = family(reduction.op) == OpFamily::softmax ? OpType::fused_softmax : OpType::fused_norm;
+  node.layer = reduction.layer.empty() ? reduction.id : reduction.layer;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(at); ++i) append_distinct(node.inputs, group.inputs[i]);
+  // Of a reduction that is fused already, what follows its rows stays behind.
+  const auto of_rows = static_cast<std::size_t>(
+      reduction.attributes.integer("row_inputs", static_cast<std::int64_t>(reduction.inputs.size())));
+  const std::span<const TensorId> own(reduction.inputs);
+  for (const TensorId t : own.first(std::min(of_rows, own.size()))) {
+    const auto& outside = group.inputs[static_cast<std::size_t>(at)];
+    if (std::find(outside.begin(), outside.end(), t) != outside.end()) append_distinct(node.inputs, {&t, 1});
   }
-  OpGraph result = detail::without_nodes(graph_);
-  for (Node& node : nodes) {
-    if (node.forward_of != kNone) node.forward_of = new_id[node.forward_of];
-    result.add_node(std::move(node));
+  node.attributes.set("row_inputs", static_cast<std::int64_t>(node.inputs.size()));
+  for (std::size_t i = static_cast<std::size_t>(at); i < group.inputs.size(); ++i) {
+    append_distinct(node.inputs, group.inputs[i]);
   }
-  graph_ = std::move(result);
-  return static_cast<std::int64_t>(count - order.size());
+  node.attributes.set("cols", columns(graph, reduction));
+  const bool affine = reduction.op == OpType::layer_norm || reduction.op == OpType::rms_norm;
+  const auto parameters = affine ? static_cast<std::int64_t>(reduction.inputs.size()) - 1 : 0;
+  node.attributes.set("parameters", reduction.attributes.integer("parameters", parameters));
+  return node;
+}
+
+std::int64_t fuse_chains(OpGraph& graph) {
+  const auto may_join = [&graph](NodeId producer, NodeId reader) {
+    const Node& second = graph.node(reader);
+    if (second.op == OpType::embedding) return false;  // It reads an index and a table.
+    return is_pointwise(graph, graph.node(producer)) && is_pointwise(graph, second) &&
+           same_elements(graph, producer, reader);
+  };
+  return detail::merge_nodes(graph, may_join, fused_pointwise);
+}
+
+/// A chain joins the first reduction that reads it.
+std::int64_t fuse_into_rows(OpGraph& graph) {
+  const ViewMap views(graph);
+  std::vector<NodeId> row_of(graph.nodes().size(), kNoNode);
+  for (NodeId n = 0; n < graph.nodes().size(); ++n) {
+    if (!is_row_reduction(graph, graph.node(n))) continue;
+    for (const TensorId t : graph.node(n).inputs) {
+      const NodeId p = views.maker[t];
+      if (p == kNoNode || !views.whole[t] || row_of[p] != kNoNode) continue;
+      if (is_pointwise(graph, graph.node(p)) && same_elements(graph, p, n)) row_of[p] = n;
+    }
+  }
+  const auto may_join = [&](NodeId producer, NodeId reader) { return row_of[producer] == reader; };
+  return detail::merge_nodes(graph, may_join, fused_rows);
+}
+
+/// A chain joins the last reduction whose rows it reads.
+std::int64_t fuse_out_of_rows(OpGraph& graph) {
+  const ViewMap views(graph);
+  std::vector<NodeId> row_of(graph.nodes().size(), kNoNode);
+  for (NodeId n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.node(n);
+    if (!is_pointwise(graph, node) || node.op == OpType::embedding) continue;
+    for (const TensorId t : node.inputs) {
+      const NodeId p = views.maker[t];
+      if (p == kNoNode || !views.whole[t] || !is_row_reduction(graph, graph.node(p))) continue;
+      if (same_elements(graph, p, n) && (row_of[n] == kNoNode || row_of[n] < p)) row_of[n] = p;
+    }
+  }
+  const auto may_join = [&](NodeId producer, NodeId reader) { return row_of[reader] == producer; };
+  return detail::merge_nodes(graph, may_join, fused_rows);
 }
 
 }  // namespace
 
 std::int64_t fuse_pointwise(OpGraph& graph) {
-  return Fuser(graph).run();
+  constexpr int kRounds = 8;  // Two are usual: the second finds nothing.
+  std::int64_t gone = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::int64_t before = gone;
+    gone += fuse_chains(graph);
+    gone += fuse_into_rows(graph);
+    gone += fuse_out_of_rows(graph);
+    if (gone == before) break;
+  }
+  return gone;
 }
 
 }  // namespace voltaic::graph

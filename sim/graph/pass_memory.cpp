@@ -57,6 +57,11 @@ double saved_beside(const OpGraph& graph, const Node& node) {
       const double columns = node.inputs.size() > 1 ? static_cast<double>(tensor(node.inputs[1]).elements()) : 1;
       return columns > 1 ? 8 * static_cast<double>(x.elements()) / columns : 0;
     }
+    case OpType::fused_norm: {
+      const auto columns = static_cast<double>(node.attributes.integer("cols", 1));
+      const bool forward = node.phase == Phase::forward && columns > 1;
+      return forward ? 8 * static_cast<double>(tensor(node.outputs[0]).elements()) / columns : 0;
+    }
     default: return 0;
   }
 }

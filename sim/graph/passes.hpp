@@ -50,9 +50,12 @@ double optimizer_state_bytes(Optimizer optimizer, Precision precision);
 /// (`grad_scale`). Nothing is appended to a graph without parameter gradients, so append_backward() comes before.
 void append_optimizer(OpGraph& graph, Optimizer optimizer, Precision precision);
 
-/// Fuses connected pointwise operations (casts and dropout too) of one output shape and phase into `fused_pointwise`
-/// nodes, as graph compilers do. Tensors inside a fused node lose their producer; forward_of follows. Returns how many
-/// nodes disappeared.
+/// Fuses as graph compilers do: connected pointwise operations (casts, dropout, packing copies, lookups, batch norms
+/// with known statistics) over the same elements and of one phase become `fused_pointwise` nodes; a softmax over the
+/// last axis, a layer norm or an RMS norm (and their gradients) takes in the chain that makes its rows and the one that
+/// reads them, as `fused_softmax` or `fused_norm`. A result that others read is still written, once. Views inside a
+/// kernel vanish. Tensors inside a fused node lose their producer; forward_of follows. Returns how many nodes
+/// disappeared.
 std::int64_t fuse_pointwise(OpGraph& graph);
 
 /// Device memory of a step, in bytes, each part rounded as an allocator would (512 B blocks).

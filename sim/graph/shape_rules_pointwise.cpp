@@ -70,7 +70,10 @@ Types pointwise_rule(const RuleContext& c) {
     case OpType::silu_mul:
     case OpType::gelu_mul: c.require_shape(1, c.shape(0)); return {{c.shape(0), promote_inputs(c, 0)}};
     case OpType::pointwise_backward: return {backward_type(c)};
-    case OpType::fused_pointwise: return {{broadcast_inputs(c, 0), c.data_type("to", promote_inputs(c, 0))}};
+    case OpType::fused_pointwise: {
+      Shape shape = c.attributes.has("shape") ? c.required_shape("shape") : broadcast_inputs(c, 0);
+      return {{std::move(shape), c.data_type("to", promote_inputs(c, 0))}};
+    }
     default: return {c.like(0)};  // Unary functions and rope.
   }
 }

@@ -82,10 +82,21 @@ TensorType reduce_type(const RuleContext& c) {
   return {without_axes(c, reduced, keep), c.dtype(0)};
 }
 
+Types fused_rows(const RuleContext& c) {
+  TensorType result{c.required_shape("shape"), c.data_type("to", c.dtype(0))};
+  const std::int64_t cols = c.required_integer("cols", 1);
+  if (elements(result.shape) % cols != 0) {
+    c.refuse_attribute("cols", fmt::format("a divisor of the {} elements", elements(result.shape)),
+                       std::to_string(cols));
+  }
+  return {std::move(result)};
+}
+
 }  // namespace
 
 Types normalization_rule(const RuleContext& c) {
   switch (c.op) {
+    case OpType::fused_norm: return fused_rows(c);
     case OpType::layer_norm:
     case OpType::rms_norm:
     case OpType::group_norm:
@@ -96,6 +107,7 @@ Types normalization_rule(const RuleContext& c) {
 }
 
 Types softmax_rule(const RuleContext& c) {
+  if (c.op == OpType::fused_softmax) return fused_rows(c);
   c.axis("axis", -1, c.rank(0));
   if (c.input_count() == 2) c.require_shape(1, c.shape(0));
   return {c.like(c.input_count() - 1)};

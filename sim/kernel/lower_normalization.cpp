@@ -3,7 +3,7 @@
 // pointwise operations it is written with.
 #include <algorithm>
 
-#include "sim/kernel/vector.hpp"
+#include "sim/kernel/fused.hpp"
 
 namespace voltaic::kernel {
 
@@ -113,15 +113,32 @@ void rms_norm_eager(const OpGraph& graph, const Node& node, Lowered& out) {
   out.host_calls = static_cast<double>(out.launches.size());
 }
 
-void rms_norm(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
-  const bool single = target.framework == Framework::compiled || target.framework == Framework::tensorrt;
-  if (!single) return rms_norm_eager(graph, node, out);
-  const Norm norm = norm_of(graph, node, graph.tensor(node.inputs.front()));
-  Launch launch = vector::rowwise("rms_norm_kernel", VectorKind::layer_norm, norm.rows, norm.cols, 128,
-                                  Pass{norm.n, norm.bytes, norm.bytes, 1, norm.element});
-  launch.library = target.framework == Framework::compiled ? "Triton" : "TensorRT";
-  set_reread(launch, norm.bytes);
+/// A norm as a compiler generates it, with the chains around it: rows that registers hold are read once, longer ones
+/// again for the result.
+void generated(const OpGraph& graph, const Node& node, const FusedKernel& kernel, const Target& target, Lowered& out) {
+  const bool backward =
+      kernel.reduction == OpType::layer_norm_backward || kernel.reduction == OpType::rms_norm_backward;
+  Launch launch = vector::rowwise("", backward ? VectorKind::norm_backward : VectorKind::layer_norm, kernel.rows,
+                                  kernel.cols, 128, kernel.pass);
+  if (!kernel.held()) set_reread(launch, kernel.row_bytes);
+  std::get<VectorKernel>(launch.detail).backward = backward;
+  finish_generated(launch, kernel, graph, node, target);
+  out.host = HostClass::pointwise;  // Generated kernels are launched alike.
   vector::push(out.launches, std::move(launch));
+}
+
+/// The forward norms and their row gradients; true when a compiler generated the kernel.
+bool generated_rows(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  if (node.op == OpType::fused_norm) {
+    generated(graph, node, fused_row_kernel(graph, node), target, out);
+    return true;
+  }
+  if (!generates_kernels(target.framework) || (node.op != OpType::layer_norm && node.op != OpType::rms_norm)) {
+    return false;
+  }
+  const Norm norm = norm_of(graph, node, graph.tensor(node.inputs.front()));
+  generated(graph, node, row_kernel(graph, node, node.op, norm.cols), target, out);
+  return true;
 }
 
 /// Batch norm: cuDNN in training (statistics, then the result), one pass with known statistics in inference.
@@ -186,9 +203,10 @@ void group_norm(const OpGraph& graph, const Node& node, Lowered& out) {
 Lowered lower_normalization(const graph::OpGraph& graph, const graph::Node& node, const Target& target) {
   Lowered out;
   out.host = HostClass::norm;
+  if (generated_rows(graph, node, target, out)) return out;
   switch (node.op) {
     case OpType::layer_norm: layer_norm(graph, node, out); break;
-    case OpType::rms_norm: rms_norm(graph, node, target, out); break;
+    case OpType::rms_norm: rms_norm_eager(graph, node, out); break;
     case OpType::batch_norm: batch_norm(graph, node, out); break;
     case OpType::group_norm: group_norm(graph, node, out); break;
     case OpType::layer_norm_backward: layer_norm_backward(graph, node, out, "layer_norm_grad_input_kernel"); break;

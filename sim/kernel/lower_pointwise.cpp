@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/kernel/vector.hpp"
+#include "sim/kernel/fused.hpp"
 
 namespace voltaic::kernel {
 
@@ -66,38 +66,6 @@ std::string_view function_of(const Node& node) {
   return graph::to_string(node.op);
 }
 
-/// The innermost dim along which an operand repeats; elements of the output that pass between two reads of it.
-std::int64_t repeat_period(const graph::Shape& operand, const graph::Shape& out) {
-  std::int64_t period = 1;
-  const std::size_t offset = out.size() - std::min(operand.size(), out.size());
-  for (std::size_t i = out.size(); i-- > 0;) {
-    const std::int64_t dim = i >= offset && i - offset < operand.size() ? operand[i - offset] : 1;
-    if (dim == 1 && out[i] > 1) return period;
-    period *= out[i];
-  }
-  return period;
-}
-
-/// Operands smaller than the result are read once per repeat. What passes in between decides whether L2 still holds
-/// them.
-void add_broadcast(const OpGraph& graph, const Node& node, Launch& launch) {
-  const graph::Tensor& y = graph.tensor(node.outputs.front());
-  auto& detail = std::get<VectorKernel>(launch.detail);
-  const double n = static_cast<double>(y.elements());
-  if (!(n > 0)) return;
-  const double bytes_per_output = launch.work.traffic().value / n;
-  for (const auto id : node.inputs) {
-    const graph::Tensor& x = graph.tensor(id);
-    const double element = bytes_per_element(x.dtype);
-    const double again = n * element - vector::stored_bytes(graph, id);
-    if (!(again > 0) || x.elements() <= 1) continue;
-    const double period = static_cast<double>(repeat_period(x.shape, y.shape));
-    const double reuse = period * (bytes_per_output + element);
-    detail.reuse_bytes = std::max(detail.reuse_bytes, reuse);
-    detail.reread_bytes += again;
-  }
-}
-
 bool broadcasts(const OpGraph& graph, const Node& node) {
   const std::int64_t n = graph.tensor(node.outputs.front()).elements();
   return std::any_of(node.inputs.begin(), node.inputs.end(),
@@ -110,30 +78,20 @@ Launch plain(const OpGraph& graph, const Node& node, std::string_view function) 
   Launch launch =
       vector::elementwise(function, pass, broadcast ? VectorKind::elementwise_broadcast : VectorKind::elementwise);
   launch.work.special = special_calls(node.op) * pass.elements;
-  if (broadcast) add_broadcast(graph, node, launch);
+  if (broadcast) vector::add_broadcast(graph, node, launch);
   return launch;
 }
 
-/// Functions of a fused chain ("add,gelu") as static names.
-std::vector<std::string_view> function_list(std::string_view list) {
-  std::vector<std::string_view> names;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    if (const auto op = graph::parse_op(list.substr(0, comma))) names.push_back(graph::to_string(*op));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return names;
-}
-
-Launch fused(const OpGraph& graph, const Node& node) {
-  Launch launch = plain(graph, node, "");
-  const std::string list = node.attributes.word("functions", "");
-  auto& detail = std::get<VectorKernel>(launch.detail);
-  detail.fused = function_list(list);
-  launch.work.other_flop *= std::max<double>(1, static_cast<double>(detail.fused.size()));
-  launch.library = "Triton";
-  launch.name = "triton_poi_fused_" + list;
-  std::replace(launch.name.begin(), launch.name.end(), ',', '_');
+/// A chain, or one function under a compiler. Operands that repeat, are gathered or strided read in runs of their own.
+Launch fused(const OpGraph& graph, const Node& node, const Target& target) {
+  const FusedKernel kernel = fused_pointwise_kernel(graph, node);
+  const auto& f = kernel.functions;
+  const bool packs = std::find(f.begin(), f.end(), graph::to_string(OpType::contiguous)) != f.end();
+  const bool broadcast = broadcasts(graph, node);
+  Launch launch = vector::elementwise("", kernel.pass,
+                                      broadcast || packs ? VectorKind::elementwise_broadcast : VectorKind::elementwise);
+  if (broadcast) vector::add_broadcast(graph, node, launch);
+  finish_generated(launch, kernel, graph, node, target);
   return launch;
 }
 
@@ -151,8 +109,7 @@ void maximum_backward(const Pass& whole, Lowered& out) {
 
 void backward(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
   const auto of = graph::parse_op(node.attributes.word("of", ""));
-  const bool composed = target.framework == Framework::eager || target.framework == Framework::graph;
-  if (composed && (of == OpType::maximum || of == OpType::minimum || of == OpType::maximum_scalar)) {
+  if (!generates_kernels(target.framework) && (of == OpType::maximum || of == OpType::minimum || of == OpType::maximum_scalar)) {
     return maximum_backward(vector::pass_of(graph, node), out);
   }
   Launch launch = plain(graph, node, of ? graph::to_string(*of) : "");
@@ -225,7 +182,7 @@ Lowered lower_pointwise(const graph::OpGraph& graph, const graph::Node& node, co
     case OpType::rope: rope(graph, node, target, out); break;
     case OpType::masked_fill: masked_fill(graph, node, target, out); break;
     case OpType::pointwise_backward: backward(graph, node, target, out); break;
-    case OpType::fused_pointwise: vector::push(out.launches, fused(graph, node)); break;
+    case OpType::fused_pointwise: vector::push(out.launches, fused(graph, node, target)); break;
     case OpType::silu_mul:
     case OpType::gelu_mul:
       // Eager code runs the activation and the product as two kernels.

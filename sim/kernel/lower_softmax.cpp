@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/kernel/vector.hpp"
+#include "sim/kernel/fused.hpp"
 
 namespace voltaic::kernel {
 
@@ -65,17 +65,38 @@ Launch softmax_kernel(const Rows& r, const vector::Pass& pass, bool backward) {
   return launch;
 }
 
+/// Chains around the rows change what is read and written, not how rows are reduced. Long rows are computed anew from
+/// the operands in each pass.
+void fused(const graph::OpGraph& graph, const graph::Node& node, const Target& target, Lowered& out) {
+  const FusedKernel kernel = fused_row_kernel(graph, node);
+  const bool backward =
+      kernel.reduction == OpType::softmax_backward || kernel.reduction == OpType::log_softmax_backward;
+  Launch launch = softmax_kernel({kernel.rows, kernel.cols, true}, kernel.pass, backward);
+  auto& detail = std::get<VectorKernel>(launch.detail);
+  if (kernel.held()) {
+    vector::add_broadcast(graph, node, launch);
+  } else {
+    detail.reread_bytes = (backward ? 1 : 2) * kernel.row_bytes;
+  }
+  finish_generated(launch, kernel, graph, node, target);
+  vector::push(out.launches, std::move(launch));
+}
+
 }  // namespace
 
 Lowered lower_softmax(const graph::OpGraph& graph, const graph::Node& node, const Target& target) {
   Lowered out;
   out.host = HostClass::softmax;
+  if (node.op == OpType::fused_softmax) {
+    out.host = HostClass::pointwise;  // Generated kernels are launched alike.
+    fused(graph, node, target, out);
+    return out;
+  }
   const graph::Tensor& y = graph.tensor(node.outputs.front());
   const Rows rows = rows_of(node, y);
   const bool backward = node.op == OpType::softmax_backward || node.op == OpType::log_softmax_backward;
   vector::Pass pass = vector::pass_of(graph, node);
-  const bool fused = target.framework == Framework::compiled || target.framework == Framework::tensorrt;
-  if (node.op == OpType::softmax_backward && !fused) {
+  if (node.op == OpType::softmax_backward && !generates_kernels(target.framework)) {
     // ATen first multiplies dy by y into a temporary, then reduces that [ATEN].
     vector::push(out.launches, vector::elementwise("mul", pass));
     pass.read = 2 * y.bytes();

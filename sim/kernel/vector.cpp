@@ -44,6 +44,18 @@ std::string_view family_of(VectorKind kind) {
   return "elementwise";
 }
 
+/// The innermost dim along which an operand repeats; elements of the output that pass between two reads of it.
+std::int64_t repeat_period(const graph::Shape& operand, const graph::Shape& out) {
+  std::int64_t period = 1;
+  const std::size_t offset = out.size() - std::min(operand.size(), out.size());
+  for (std::size_t i = out.size(); i-- > 0;) {
+    const std::int64_t dim = i >= offset && i - offset < operand.size() ? operand[i - offset] : 1;
+    if (dim != out[i]) return period;  // Also where a kernel that was fused across views indexes otherwise.
+    period *= out[i];
+  }
+  return period;
+}
+
 }  // namespace
 
 double stored_bytes(const graph::OpGraph& graph, graph::TensorId id) {
@@ -81,6 +93,24 @@ Pass pass_of(const graph::OpGraph& graph, const graph::Node& node) {
   pass.elements = static_cast<double>(main.elements());
   pass.element_bytes = bytes_per_element(main.dtype);
   return pass;
+}
+
+void add_broadcast(const graph::OpGraph& graph, const graph::Node& node, Launch& launch) {
+  const graph::Tensor& y = graph.tensor(node.outputs.front());
+  auto& detail = std::get<VectorKernel>(launch.detail);
+  const double n = static_cast<double>(y.elements());
+  if (!(n > 0)) return;
+  const double bytes_per_output = launch.work.traffic().value / n;
+  for (const auto id : node.inputs) {
+    const graph::Tensor& x = graph.tensor(id);
+    const double element = bytes_per_element(x.dtype);
+    const double again = n * element - stored_bytes(graph, id);
+    if (!(again > 0) || x.elements() <= 1) continue;
+    const double period = static_cast<double>(repeat_period(x.shape, y.shape));
+    const double reuse = period * (bytes_per_output + element);
+    detail.reuse_bytes = std::max(detail.reuse_bytes, reuse);
+    detail.reread_bytes += again;
+  }
 }
 
 Launch elementwise(std::string_view function, const Pass& pass, VectorKind kind) {

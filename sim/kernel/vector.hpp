@@ -36,6 +36,9 @@ Pass pass_of(const graph::OpGraph& graph, const graph::Node& node);
 
 /// `vectorized_elementwise_kernel<4>`: 128 threads, four elements each. `function` must be a static name.
 Launch elementwise(std::string_view function, const Pass& pass, VectorKind kind = VectorKind::elementwise);
+/// Operands smaller than the result are read once per repeat. What passes in between decides whether L2 still holds
+/// them.
+void add_broadcast(const graph::OpGraph& graph, const graph::Node& node, Launch& launch);
 /// One CTA per row.
 Launch rowwise(std::string name, VectorKind kind, std::int64_t rows, std::int64_t cols, int threads, const Pass& pass);
 /// `reduce_kernel`: rows of `cols` elements folded to one each.

@@ -43,7 +43,9 @@ constexpr AttributeSpec kCompare[] = {{"relation", K::word}};
 constexpr AttributeSpec kCompareScalar[] = {{"relation", K::word}, {"value", K::number}};
 constexpr AttributeSpec kCast[] = {{"to", K::data_type}};
 constexpr AttributeSpec kPointwiseBackward[] = {{"of", K::operation}, {"shape", K::integers}};
-constexpr AttributeSpec kFused[] = {{"functions", K::word}, {"to", K::data_type}};
+constexpr AttributeSpec kFused[] = {{"functions", K::word}, {"to", K::data_type}, {"shape", K::integers}};
+constexpr AttributeSpec kFusedRows[] = {{"functions", K::word},     {"to", K::data_type},    {"shape", K::integers},
+                                        {"row_inputs", K::integer}, {"parameters", K::integer}, {"cols", K::integer}};
 constexpr AttributeSpec kAxis[] = {{"axis", K::integer}};
 constexpr AttributeSpec kReduce[] = {{"axes", K::integer_or_integers}, {"keepdims", K::flag}};
 constexpr AttributeSpec kArgmax[] = {{"axis", K::integer}, {"keepdims", K::flag}};
@@ -125,6 +127,7 @@ OpSchema normalization_schema(OpType op) {
     case OpType::rms_norm_backward: return {2, 3, 1, 1, kTrailingNorm};
     case OpType::group_norm_backward: return {2, 3, 1, 1, kGroupNorm};
     case OpType::norm_param_grad: return {2, 2, 1, 2, kNormParamGrad};
+    case OpType::fused_norm: return {1, kMany, 1, 1, kFusedRows};
     default: return {3, 3, 3, 3, kBatchNorm};  // batch_norm_backward
   }
 }
@@ -198,6 +201,7 @@ OpSchema schema(OpType op) {
     case OpFamily::normalization: return normalization_schema(op);
     case OpFamily::pointwise: return pointwise_schema(op);
     case OpFamily::softmax:
+      if (op == OpType::fused_softmax) return {1, kMany, 1, 1, kFusedRows};
       return op == OpType::softmax || op == OpType::log_softmax ? one_input(kAxis) : two_inputs(kAxis);
     case OpFamily::reduction: return reduction_schema(op);
     case OpFamily::pooling:
