@@ -59,8 +59,9 @@ double saved_beside(const OpGraph& graph, const Node& node) {
     }
     case OpType::fused_norm: {
       const auto columns = static_cast<double>(node.attributes.integer("cols", 1));
-      const bool forward = node.phase == Phase::forward && columns > 1;
-      return forward ? 8 * static_cast<double>(tensor(node.outputs[0]).elements()) / columns : 0;
+      const std::string functions = "," + node.attributes.word("functions", "") + ",";
+      const bool saves = columns > 1 && functions.find(",layer_norm,") != std::string::npos;
+      return saves ? 8 * static_cast<double>(tensor(node.outputs[0]).elements()) / columns : 0;
     }
     default: return 0;
   }

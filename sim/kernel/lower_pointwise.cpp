@@ -109,7 +109,8 @@ void maximum_backward(const Pass& whole, Lowered& out) {
 
 void backward(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
   const auto of = graph::parse_op(node.attributes.word("of", ""));
-  if (!generates_kernels(target.framework) && (of == OpType::maximum || of == OpType::minimum || of == OpType::maximum_scalar)) {
+  if (!generates_kernels(target.framework) &&
+      (of == OpType::maximum || of == OpType::minimum || of == OpType::maximum_scalar)) {
     return maximum_backward(vector::pass_of(graph, node), out);
   }
   Launch launch = plain(graph, node, of ? graph::to_string(*of) : "");

@@ -44,7 +44,7 @@ constexpr AttributeSpec kCompareScalar[] = {{"relation", K::word}, {"value", K::
 constexpr AttributeSpec kCast[] = {{"to", K::data_type}};
 constexpr AttributeSpec kPointwiseBackward[] = {{"of", K::operation}, {"shape", K::integers}};
 constexpr AttributeSpec kFused[] = {{"functions", K::word}, {"to", K::data_type}, {"shape", K::integers}};
-constexpr AttributeSpec kFusedRows[] = {{"functions", K::word},     {"to", K::data_type},    {"shape", K::integers},
+constexpr AttributeSpec kFusedRows[] = {{"functions", K::word},     {"to", K::data_type},       {"shape", K::integers},
                                         {"row_inputs", K::integer}, {"parameters", K::integer}, {"cols", K::integer}};
 constexpr AttributeSpec kAxis[] = {{"axis", K::integer}};
 constexpr AttributeSpec kReduce[] = {{"axes", K::integer_or_integers}, {"keepdims", K::flag}};
