@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "arch/detail/calibration_check.hpp"
 #include "arch/detail/embedded_data.hpp"
 #include "arch/detail/strict_json.hpp"
 #include "arch/detail/tree_access.hpp"
@@ -39,7 +40,7 @@ void merge(Json& into, const Json& from) {
 /// What a file says of itself; no model reads it.
 bool is_header(std::string_view key) {
   return key == "schema" || key == "id" || key == "date" || key == "source" || key == "note" || key == "architecture" ||
-         key == "fit";
+         key == "base" || key == "fit";
 }
 
 std::string date_of(const Json& file) {
@@ -91,7 +92,7 @@ const Json* member(const Json& node, std::string_view key) {
 
 CalibrationDocument::CalibrationDocument() : impl_(std::make_unique<Impl>()) {}
 CalibrationDocument::CalibrationDocument(const CalibrationDocument& other)
-    : impl_(std::make_unique<Impl>(*other.impl_)), name_(other.name_), date_(other.date_) {}
+    : impl_(std::make_unique<Impl>(*other.impl_)), name_(other.name_), date_(other.date_), alone_(other.alone_) {}
 CalibrationDocument& CalibrationDocument::operator=(const CalibrationDocument& other) {
   if (this != &other) *this = CalibrationDocument(other);
   return *this;
@@ -121,9 +122,11 @@ CalibrationDocument CalibrationDocument::built_in(Architecture architecture, boo
   return out;
 }
 
-CalibrationDocument CalibrationDocument::read(const std::string& path) {
+namespace {
+
+Json read_calibration(const std::string& path) {
   const std::string file = one_line(path);
-  const Json part = detail::parse_strict(detail::read_text_file(path), file);
+  Json part = detail::parse_strict(detail::read_text_file(path), file);
   if (!part.is_object()) throw ConfigError(file, "/", "expected an object, got " + detail::describe(part));
   const auto schema = part.find("schema");
   if (schema == part.end() || *schema != kSchema) {
@@ -136,11 +139,39 @@ CalibrationDocument CalibrationDocument::read(const std::string& path) {
       throw ConfigError(file, std::string("/") + key, "expected an object, got " + detail::describe(part[key]));
     }
   }
+  return part;
+}
+
+}  // namespace
+
+CalibrationDocument CalibrationDocument::read(const std::string& path) {
+  const std::string file = one_line(path);
+  const Json part = read_calibration(path);
   CalibrationDocument out;
   out.name_ = file;
+  if (const auto base = part.find("base"); base != part.end()) {
+    if (*base != "priors" && *base != "shipped") {
+      throw ConfigError(file, "/base", "expected \"priors\" or \"shipped\", got " + detail::describe(*base));
+    }
+    out.alone_ = *base == "priors";
+  }
   out.date_ = date_of(part);
   take(part, out.impl_->root);
   return out;
+}
+
+CalibrationDocument CalibrationDocument::read_for(Architecture architecture, const std::string& path) {
+  const CalibrationDocument shipped = built_in(architecture);
+  Json known = shipped.impl_->root;
+  // What only some board or session has is known too.
+  const Json overrides = known.value("boards", Json::object());
+  for (const auto& [board, own] : overrides.items()) merge(known, own);
+  const Json sessions = known.value("sessions", Json::object());
+  for (const auto& [session, own] : sessions.items()) {
+    if (own.is_object()) merge(known, own);
+  }
+  detail::check_calibration_file(read_calibration(path), known, architecture, one_line(path));
+  return read(path);
 }
 
 void CalibrationDocument::overlay(const CalibrationDocument& other) {

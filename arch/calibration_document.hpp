@@ -28,6 +28,10 @@ class CalibrationDocument {
   static CalibrationDocument built_in(Architecture architecture, bool fitted = true);
   /// A file that `voltaic calibrate` wrote; throws ConfigError for anything else.
   static CalibrationDocument read(const std::string& path);
+  /// The same, held against what ships for the architecture: unknown or senseless parameters are refused.
+  static CalibrationDocument read_for(Architecture architecture, const std::string& path);
+  /// True for a file that is to be laid over the priors rather than over what ships ("base": "priors").
+  bool stands_alone() const { return alone_; }
 
   /// Values of `other` replace or join those here; objects merge, numbers, words and lists do not.
   void overlay(const CalibrationDocument& other);
@@ -60,6 +64,7 @@ class CalibrationDocument {
   struct Impl;
   std::unique_ptr<Impl> impl_;
   std::string name_, date_;
+  bool alone_ = false;
 };
 
 /// The tree with the overrides of its member "sessions.NAME" applied; the tree itself where it has none.

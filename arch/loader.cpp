@@ -194,6 +194,7 @@ ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Overr
   out.spec = std::move(d.spec);
   out.calibration = std::move(calibration.tree);
   out.calibration_id = std::move(calibration.id);
+  out.board = std::move(d.board);
   out.notes = std::move(d.notes);
   out.modified = d.modified;
   return out;

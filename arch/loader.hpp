@@ -25,6 +25,7 @@ struct ResolvedGpu {
   GpuSpec spec;
   ParameterTree calibration;       ///< arch/calibration/<architecture>.json with the board's overrides applied.
   std::string calibration_id;      ///< Name and date of the calibration file.
+  std::string board;               ///< Member of "boards" in calibration files whose overrides hold.
   std::vector<FieldView> fields;   ///< Every number of the spec in file order.
   std::vector<std::string> notes;  ///< What was assumed: "MIG slice ...", "--set gpu.sm.count=54".
   bool modified = false;           ///< True for user files, MIG slices and --set: intervals widen.

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "arch/calibration_document.hpp"
 #include "arch/units/error.hpp"
@@ -11,10 +12,12 @@ namespace voltaic::arch::detail {
 
 Calibration calibration_for(Architecture architecture, const std::string& board, const std::string& file) {
   const auto build = [&] {
-    CalibrationDocument document = CalibrationDocument::built_in(architecture);
+    std::optional<CalibrationDocument> own;
+    if (!file.empty()) own = CalibrationDocument::read_for(architecture, file);
+    auto document = CalibrationDocument::built_in(architecture, !(own && own->stands_alone()));
     std::string id = std::string(to_string(architecture)) + ' ' + (document.date().empty() ? "none" : document.date());
-    if (!file.empty()) {
-      document.overlay(CalibrationDocument::read(file));
+    if (own) {
+      document.overlay(*own);
       id += " with " + one_line(file);
     }
     return Calibration{document.tree(board), std::move(id)};

@@ -93,11 +93,6 @@ struct SimtLogs {
 
 namespace {
 
-/// Single precision serves a score; it is what makes the choice cheap.
-double ln(double x) {
-  return static_cast<double>(std::log(static_cast<float>(x)));
-}
-
 double last_wave(double x) {
   return x / std::ceil(x);
 }
@@ -148,16 +143,6 @@ void SimtChoice::terms(const SimtKernel& kernel, const SimtProblem& p, double sp
   for (std::size_t i = 0; i < k_steps_.size(); ++i) own[kOwn + i] = p.k >= k_steps_[i] ? 1.0F : 0.0F;
 }
 
-/// The terms that a split adds.
-double SimtChoice::split_score(const SimtProblem& p, double split, double x, const SimtLogs& logs) const {
-  const double* w = weights_.data() + 9;
-  const double ln_z = ln(split), ln_x = ln(x), ln_mn = logs.m + logs.n;
-  double score = w[0] + w[2] * logs.k + w[4] * ln_mn + w[8] * ln_x + w[10] * std::min(x / split, 1.0) +
-                 w[11] * std::min(x / split, 4.0) + ln_z * (w[1] + w[3] * logs.k + w[5] * ln_mn + w[9] * ln_x);
-  if (!SimtLaw::reduces_apart(p, split)) score += w[6] + w[7] * ln_z;
-  return score;
-}
-
 kernel::GemmTile SimtChoice::quickest(const SimtLaw& law, const SimtProblem& p, const SimtMachine& machine) {
   const SimtKernel* best = nullptr;
   double least = std::numeric_limits<double>::infinity(), parts = 1;
@@ -185,37 +170,27 @@ kernel::GemmTile SimtChoice::operator()(const SimtLaw& law, const kernel::GemmPr
     const SimtKernel* kernel;
     double split, score, waves_s;
   };
-  const SimtLogs logs(p);
-  const double* w = weights_.data();
-  std::array<Candidate, 128> candidates{};
-  std::size_t count = 0;
+  std::vector<Candidate> candidates;
+  candidates.reserve(64);
+  std::vector<float> own(own_terms());
+  std::array<float, kShared> shared{};
   double quickest = std::numeric_limits<double>::infinity();
   for (const SimtKernel& kernel : law.kernels()) {
     if (kernel.score.size() != own_terms()) continue;
-    const double* own = kernel.score.data();
-    const double tiles = std::ceil(p.n / kernel.tile_n) * std::ceil(p.m / kernel.tile_m);
-    double base = own[0] + own[1] * logs.k + own[2] * logs.m + own[3] * logs.n + own[4] * logs.b +
-                  w[1] * ln(p.m * p.n / (tiles * kernel.tile_m * kernel.tile_n));
-    for (std::size_t i = 0; i < k_steps_.size(); ++i) base += p.k >= k_steps_[i] ? own[kOwn + i] : 0;
     for (const double split : kernel.splits) {
-      if (!may_split(p, split) || count == candidates.size()) continue;
-      const double ctas = tiles * p.b * split;
-      const double x = ctas / sms_;
-      const double k_padded = std::ceil(std::ceil(p.k / split) / kernel.k_step) * kernel.k_step;
-      const double full = last_wave(x);
-      double score = base + own[5] * ln(std::ceil(x)) + own[6] * ln(std::ceil(x / 2)) + own[7] * ln(std::ceil(x / 4)) +
-                     own[8] * ln(std::ceil(x / 8)) + own[9] * full + w[0] * full + w[2] * ln(k_padded) +
-                     w[3] * last_wave(x / kernel.ctas_per_sm) + w[4] * std::min(x, 1.0) + w[5] * std::min(x, 4.0) +
-                     w[6] * last_wave(x / 2) + w[7] * last_wave(x / 4) + w[8] * last_wave(x / 8);
-      if (split > 1) score += split_score(p, split, x, logs);
+      if (!may_split(p, split)) continue;
+      terms(kernel, p, split, shared.data(), own.data());
+      double score = 0;
+      for (std::size_t i = 0; i < kShared; ++i) score += weights_[i] * static_cast<double>(shared[i]);
+      for (std::size_t i = 0; i < own.size(); ++i) score += kernel.score[i] * static_cast<double>(own[i]);
+      const double ctas = std::ceil(p.n / kernel.tile_n) * std::ceil(p.m / kernel.tile_m) * p.b * split;
       const double waves_s = guard_fixed_ + law.waves_time(kernel, p, split, std::ceil(ctas / machine.sms), machine);
       quickest = std::min(quickest, waves_s);
-      candidates[count++] = {&kernel, split, score, waves_s};
+      candidates.push_back({&kernel, split, score, waves_s});
     }
   }
   const Candidate* best = nullptr;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Candidate& c = candidates[i];
+  for (const Candidate& c : candidates) {
     if (guard_ > 0 && c.waves_s > guard_ * quickest) continue;
     if (best == nullptr || c.score > best->score) best = &c;
   }

@@ -44,8 +44,6 @@ class SimtChoice {
   /// The quickest by the law: for layouts in which no choice was observed (the score knows dense layers with both
   /// operands along k, and batched products).
   static kernel::GemmTile quickest(const SimtLaw& law, const SimtProblem& problem, const SimtMachine& machine);
-  double split_score(const SimtProblem& problem, double split, double x, const struct SimtLogs& logs) const;
-
   std::vector<double> weights_;  ///< Shared terms; empty: fixed kernels.
   std::vector<double> k_steps_;
   std::string fixed_batched_, fixed_single_;

@@ -16,6 +16,8 @@ double positive(std::int64_t v) {
   return static_cast<double>(std::max<std::int64_t>(v, 1));
 }
 
+constexpr double kPartial = 4;  ///< Bytes of a partial sum: FP32.
+
 SimtKernel read_kernel(std::string name, const arch::ParameterTree& tree) {
   SimtKernel k;
   k.name = std::move(name);
@@ -93,7 +95,7 @@ const SimtKernel& SimtLaw::kernel(std::string_view name) const {
 }
 
 bool SimtLaw::reduces_apart(const SimtProblem& p, double split) {
-  return split > 1 && 4 * split * p.m * p.n <= kernel::kSplitWorkspace;
+  return split > 1 && kPartial * split * p.m * p.n <= kernel::kSplitWorkspace;
 }
 
 double SimtLaw::waves_time(const SimtKernel& kernel, const SimtProblem& p, double split, double in_turn,
@@ -105,7 +107,7 @@ double SimtLaw::waves_time(const SimtKernel& kernel, const SimtProblem& p, doubl
 }
 
 double SimtLaw::reduce_time(const SimtProblem& p, double split, const SimtMachine& machine) const {
-  return reduce_ + (split + 1) * p.c_bytes / (2 * machine.bandwidth);
+  return reduce_ + (split * kPartial * p.b * p.m * p.n + p.c_bytes) / (2 * machine.bandwidth);
 }
 
 /// One kernel on one problem, counted.
@@ -157,7 +159,10 @@ double SimtLaw::cycles(const Tiles& t) const {
   const double evened = (1 - evening_) * in_turn + evening_ * std::max(t.ctas / t.machine.sms, 1.0);
   const double prologue = kernel.prologue * (1 - prologue_filled_ + prologue_filled_ * t.rows * t.columns / area);
   const double loop = per_k * t.k_padded;
-  const double issue = evened * (prologue + loop) + std::max(0.0, kernel.fill - in_turn) * loop;
+  // However CTAs even out, the busiest SM multiplies its own.
+  const double busiest = t.in_turn * area / t.machine.lanes * t.k_padded;
+  const double issue =
+      std::max(busiest, evened * (prologue + loop) + std::max(0.0, kernel.fill - in_turn) * loop);
   const double rounds = std::max(1.0, t.in_turn / kernel.ctas_per_sm);
   // A step is as many bytes in every type.
   const double steps = t.k_padded * p.a_element / (4 * kernel.k_step);
@@ -188,7 +193,6 @@ double SimtLaw::row_factor(const Tiles& t, double element, bool along_k) const {
 /// Bytes from device memory: compulsory ones that miss a warm L2, panels read again by later waves, sharing lost when
 /// the CTAs of a long k loop drift apart, partial sums added in place.
 double SimtLaw::traffic(const Tiles& t) const {
-  const SimtKernel& kernel = t.kernel;
   const SimtProblem& p = t.problem;
   const double stores = store_ * (std::fmod(p.n * p.c_element, 32) != 0 ? store_unaligned_ : 1);
   double bytes = (row_factor(t, p.a_element, p.a_along_k) * p.a_bytes +
@@ -200,7 +204,7 @@ double SimtLaw::traffic(const Tiles& t) const {
   bytes += reread_ * (p.b_bytes * (passes_b - 1) * miss(t.machine, p.b_bytes / (p.b * t.split)) +
                       p.a_bytes * (passes_a - 1) * miss(t.machine, p.a_bytes / (p.b * t.split)));
   if (p.linear && drift_ > 0) {
-    bytes += t.ctas * (kernel.tile_m * p.a_element + kernel.tile_n * p.b_element) * (p.k / t.split) * t.miss *
+    bytes += t.ctas * (t.rows * p.a_element + t.columns * p.b_element) * (p.k / t.split) * t.miss *
              std::min(1.0, drift_ * t.k_padded / 4096);
   }
   if (t.split > 1 && !reduces_apart(p, t.split)) bytes += 2 * p.c_bytes * (t.split - 1);
@@ -224,7 +228,7 @@ SimtTime SimtLaw::time(const SimtKernel& kernel, const SimtProblem& p, double sp
   out.ctas = t.ctas;
   out.clock = clock(machine, cycles);
   out.main_loop = cycles / out.clock;
-  out.fma = std::min(out.main_loop, t.in_turn * kernel.tile_m * kernel.tile_n / machine.lanes * t.k_padded / out.clock);
+  out.fma = t.in_turn * kernel.tile_m * kernel.tile_n / machine.lanes * t.k_padded / out.clock;
   out.dram_bytes = traffic(t);
   out.total = smooth_max2(out.main_loop, out.dram_bytes / machine.bandwidth, overlap_);
   if (split > 1 && !reduces_apart(p, split)) {
@@ -241,7 +245,8 @@ SimtMachine SimtModel::machine(DataType math, const SimtLaw& law) const {
   out.sms = positive(gpu_.sm.count);
   out.lanes = gpu_.sm.cuda_core[math];
   const double settled = std::min(gpu_.clocks.sustained.value, gpu_.clocks.boost.value);
-  out.clock = settled * law.clock_share();
+  // Types that multiply at a fraction of the FP32 rate draw too little power to be throttled.
+  out.clock = settled * (out.lanes < gpu_.sm.cuda_core[DataType::fp32] ? 1 : law.clock_share());
   out.boost = gpu_.clocks.boost.value;
   out.bandwidth = gpu_.dram.peak_bandwidth.value * gpu_.dram.stream_efficiency;
   out.l2 = gpu_.l2.capacity.value;
@@ -291,8 +296,8 @@ kernel::KernelCost SimtModel::reduce_cost(const kernel::GemmKernel& kernel) cons
   kernel::KernelCost out;
   out.time = {law.reduce_time(problem, split, machine)};
   out.clock = {machine.clock};
-  out.l2_traffic = {(split + 1) * problem.c_bytes};
-  out.dram_traffic = {(split + 1) * problem.c_bytes / 2};
+  out.l2_traffic = {split * kPartial * problem.b * problem.m * problem.n + problem.c_bytes};
+  out.dram_traffic = {out.l2_traffic.value / 2};
   out.leg(kernel::Bound::dram) = {out.dram_traffic.value / machine.bandwidth};
   out.leg(kernel::Bound::latency) = {out.time.value - out.leg(kernel::Bound::dram).value};
   return out;

@@ -36,7 +36,7 @@ struct SimtKernel {
   double prologue = 0;    ///< Cycles per CTA outside the main loop.
   double fill = 1;        ///< Below this many CTAs per SM the pipes are not filled.
   std::vector<double> splits{1};  ///< Parts of k in which the library ships or takes it.
-  std::vector<double> score;      ///< Its own terms of the choice (gemm_choice.hpp); empty: never taken.
+  std::vector<double> score;      ///< Its own terms of the choice (gemm_choice.hpp); empty: the score does not know it.
 };
 
 /// A problem in the terms of the law, in bytes and elements.
@@ -61,8 +61,10 @@ struct SimtTime {
 /// Constants of one kind of product (a dense layer, or a batched product) on one architecture.
 ///
 ///     C = tiles z b;  N = ceil(C/SMs);  em, en = filled rows and columns of a tile;  miss(x) = clip((x/L2 - keep)/knee, 0, 1)
-///     c = tm tn/(lanes eff) + sectors (em [A along k] + en [B along k])         cycles per k; TLB misses on very long rows
-///     issue = Ne (prologue + c kz) + max(0, fill - N) c kz                      two-warp CTAs fill an SM half by half
+///     c = [ tm tn/(lanes eff) + sectors (em [A along k or dense] + en [B along k or dense]) ] (1 + tlb clip(span/S0 - 1, 0, 1) 8/step)
+///     Nh = N, or for CTAs of two warps, which fill an SM half by half, 4 floor(N/4) + {0,2,4,4}[N mod 4]
+///     Ne = (1 - evening) Nh + evening max(C/SMs, 1);   prologue' = prologue (1 - w + w em en/(tm tn))
+///     issue = max( N tm tn kz/lanes,  Ne (prologue' + c kz) + max(0, fill - Nh) c kz )
 ///     wait  = max(1, N/residency) miss(A+B+C) (latency kz/step + first)         DRAM behind a double-buffered loop
 ///     bytes = (fA A + fB B + fC C) miss(A+B+C) + re-reads by later waves + sharing lost on long k + sums added in place
 ///     t     = ((cycles/clock)^p + (bytes/BW)^p)^(1/p),  cycles = (issue^4 + wait^4)^(1/4)

@@ -2,6 +2,7 @@
 // The protocol of measured kernel tables: one eager call between two events on an idle GPU, buffers reused.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,7 +42,8 @@ class SingleOp {
   SingleOp(const arch::ResolvedGpu& gpu, const kernel::CostModel& engine);
   struct Timing {
     Seconds time;             ///< Between the events.
-    Seconds low, high;        ///< 90 % interval of `time`: quantiles of measured over predicted on fit rows left out.
+    Seconds low, high;        ///< 90 % interval of `time`: quantiles of measured over predicted on fit rows left out;
+                              ///< where there were none, the kernel family's half width, widened.
     Seconds kernel;           ///< Of the kernels alone.
     Seconds floor;            ///< H: what the host takes at least.
     Seconds delay_below, delay_above;  ///< How far the delay of a row may lie from the one predicted, 5 % and 95 %.
@@ -55,16 +57,19 @@ class SingleOp {
  private:
   struct Floor {
     double floor_s = 0, launch_s = 0, exponent = 16;
+    bool known = false;        ///< Quantiles are known.
     double low = 1, high = 1;  ///< Measured over predicted, 5 % and 95 % quantile; of the kernel alone under a delay.
     HostDelay delay;
   };
   static Floor read_floor(const arch::ParameterTree& tree);
   void read_floors(const arch::ResolvedGpu& gpu);
-  const Floor& floor_of(std::string_view key) const;
+  const Floor& floor_of(std::span<const kernel::Launch> launches) const;
+  double half_width(std::string_view family) const;
 
   std::unique_ptr<const kernel::CostModel> own_;
   const kernel::CostModel& engine_;
   std::vector<std::pair<std::string, Floor>> floors_;
+  std::map<std::string, double, std::less<>> half_widths_;  ///< By launch family, for calls without quantiles.
   Floor fallback_;
 };
 

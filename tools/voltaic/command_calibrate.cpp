@@ -2,8 +2,11 @@
 // calibrate: the model's named parameters fitted to measured single operations.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <tbb/global_control.h>
 
+#include <algorithm>
 #include <ctime>
+#include <optional>
 
 #include "arch/units/error.hpp"
 #include "sim/report/json.hpp"
@@ -14,14 +17,19 @@
 namespace voltaic::tools {
 namespace {
 
-std::vector<std::string> split_list(std::string_view text) {
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const auto comma = text.find(',');
-    if (comma != 0) out.emplace_back(text.substr(0, comma));
-    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+/// Names in any case; files as they are.
+std::vector<std::string> boards(const std::string& list) {
+  std::vector<std::string> out = words(list, "--gpu");
+  for (auto& name : out) {
+    if (!validation::is_gpu_file(name)) name = validation::table_word(name);
   }
   return out;
+}
+
+void check_date(const std::string& date) {
+  const bool shaped = date.size() == 10 && date[4] == '-' && date[7] == '-' &&
+                      std::all_of(date.begin(), date.end(), [](char c) { return c == '-' || (c >= '0' && c <= '9'); });
+  if (!shaped) throw UsageError(fmt::format("--date: expected YYYY-MM-DD, got '{}'", one_line(date)));
 }
 
 std::string today() {
@@ -34,9 +42,19 @@ int run_calibrate(const CommandLine& line) {
   if (line.measured.empty()) throw UsageError("calibrate: expected --measured FILE...");
   validation::CalibrateOptions options;
   options.files = line.measured;
-  options.gpus = split_list(line.gpu);
+  options.gpus = boards(line.gpu);
   options.source = line.source.empty() ? fmt::format("{}", fmt::join(line.measured, ", ")) : line.source;
   options.date = line.date.empty() ? today() : line.date;
+  check_date(options.date);
+  if (!(line.below_percentile >= 1)) throw UsageError("--below-percentile: expected a number from 1 to 100");
+  keep_apart("--out", line.out, line.measured);
+  keep_apart("--output", line.output, line.measured);
+  if (!line.out.empty()) keep_apart("--output", line.output, {line.out});
+  std::optional<tbb::global_control> limit;
+  if (line.jobs > 0) {
+    limit.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(line.jobs));
+  }
+  options.alone = line.alone;
   options.keep_below_percentile = line.below_percentile;
   const validation::CalibrationRun run = validation::calibrate(options);
   if (!line.out.empty()) write_file(line.out, validation::calibration_file(run));

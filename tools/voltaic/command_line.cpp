@@ -40,7 +40,9 @@ void add_output_options(CLI::App& command, CommandLine& line, bool tables) {
 
 void add_calibrate_options(CLI::App& command, CommandLine& line) {
   command.add_option("--measured", line.measured, "tables of single operations")->option_text("FILE...");
-  command.add_option("--gpu", line.gpu, "boards of one architecture, the reference first")->option_text("NAME,...");
+  command.add_option("--gpu", line.gpu, "boards of one architecture or their files, the reference first")
+      ->option_text("NAME|FILE,...");
+  command.add_flag("--alone", line.alone, "the file replaces the fit that ships instead of completing it");
   command.add_option("--out", line.out, "calibration file to write; - is standard output")->option_text("FILE");
   command.add_option("--source", line.source, "what the measurements are, for the file")->option_text("TEXT");
   command.add_option("--date", line.date, "date that stands in the file (default: today)")->option_text("YYYY-MM-DD");
@@ -112,7 +114,8 @@ CommandLine parse_command_line(int argc, char** argv) {
       command->add_option("--fail-above", line.fail_above, "exit 6 when a group's mean error is above this fraction")
           ->option_text("X");
       command->add_option("--jobs", line.jobs, "threads")->option_text("N")->check(CLI::Range(1, 1024));
-      command->add_option("--gpu", line.gpu, "only rows of these boards")->option_text("NAME,...");
+      command->add_option("--gpu", line.gpu, "only rows of these boards; a file describes the rows of its name")
+          ->option_text("NAME|FILE,...");
       command->add_option("--op", line.op, "only rows of these operations")->option_text("NAME,...");
       command->add_option("--calibration", line.calibration, "fitted values of your own, laid over those that ship")
           ->option_text("FILE");

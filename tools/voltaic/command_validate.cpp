@@ -25,20 +25,6 @@ double fraction(const std::string& text) {
   return value;
 }
 
-/// "linear,bmm" as two words.
-std::vector<std::string> words(const std::string& list, const char* option) {
-  std::vector<std::string> out;
-  std::string_view rest = list;
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    if (comma == 0)
-      throw UsageError(fmt::format("{}: expected names with commas between, got '{}'", option, one_line(list)));
-    out.emplace_back(rest.substr(0, comma));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
-  return out;
-}
-
 validation::ValidateOptions options_of(const CommandLine& line) {
   if (line.split != "all" && line.split != "fit" && line.split != "report")
     throw UsageError("--split: expected fit, report or all");
@@ -87,8 +73,11 @@ int run_validate(const CommandLine& line) {
   const double limit = line.fail_above.empty() ? -1 : fraction(line.fail_above);
   if (!line.report.empty() && line.report == line.output)
     throw UsageError("--report: expected another file than --output");
+  keep_apart("--report", line.report, line.measured);
+  keep_apart("--output", line.output, line.measured);
   Runner runner;
   const validation::Validation v = validation::validate(runner, line.measured, options_of(line));
+  if (!line.report.empty()) write_file(line.report, validation::validation_html(v));
   if (line.json) {
     write_file(line.output, document(line, v));
   } else {
@@ -98,8 +87,8 @@ int run_validate(const CommandLine& line) {
   // Page and JSON carry the warnings themselves.
   if (line.csv && !line.quiet) {
     for (const auto& warning : v.warnings) say("voltaic: warning: " + warning);
+    for (const auto& [reason, rows] : v.skipped) say(fmt::format("voltaic: skipped {}: {}", rows, reason));
   }
-  if (!line.report.empty()) write_file(line.report, validation::validation_html(v));
   return held_against(limit, v);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -126,6 +127,32 @@ report::PageStyle page_style(bool no_color) {
 
 bool stderr_is_terminal() {
   return isatty(STDERR_FILENO) != 0;
+}
+
+std::vector<std::string> words(const std::string& list, const char* option) {
+  std::vector<std::string> out;
+  std::string_view rest = list;
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    std::string word(rest.substr(0, comma));
+    if (word.empty() || comma + 1 == rest.size())
+      throw UsageError(fmt::format("{}: expected names with commas between, got '{}'", option, one_line(list)));
+    if (std::find(out.begin(), out.end(), word) != out.end())
+      throw UsageError(fmt::format("{}: '{}' stands twice", option, one_line(word)));
+    out.push_back(std::move(word));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return out;
+}
+
+void keep_apart(const char* option, const std::string& path, const std::vector<std::string>& others) {
+  if (path.empty() || path == "-") return;
+  for (const auto& other : others) {
+    std::error_code error;
+    if (path != other && !std::filesystem::equivalent(path, other, error)) continue;
+    throw UsageError(fmt::format("{}: expected a file of its own, got {}, which this command uses already", option,
+                                 one_line(path)));
+  }
 }
 
 }  // namespace voltaic::tools

@@ -30,4 +30,10 @@ void install_signal_handlers();
 report::PageStyle page_style(bool no_color);
 bool stderr_is_terminal();
 
+/// "linear,bmm" as two words; throws UsageError naming the option for empty ones and for doubles.
+std::vector<std::string> words(const std::string& list, const char* option);
+
+/// Throws UsageError where an option would write over a file that the command reads or writes already.
+void keep_apart(const char* option, const std::string& path, const std::vector<std::string>& others);
+
 }  // namespace voltaic::tools

@@ -39,9 +39,11 @@ std::string read_bytes(const std::string& path) {
 }
 
 /// Cells of the record at `at`, which moves past it; quoted cells may hold commas, doubled quotes and line ends.
-std::vector<std::string> next_record(std::string_view text, std::size_t& at, std::size_t& line) {
+std::vector<std::string> next_record(std::string_view text, std::size_t& at, std::size_t& line,
+                                     const std::string& path) {
   std::vector<std::string> cells(1);
   bool quoted = false;
+  std::size_t opened = line;
   for (; at < text.size(); ++at) {
     const char c = text[at];
     if (c == '\n') ++line;
@@ -56,6 +58,7 @@ std::vector<std::string> next_record(std::string_view text, std::size_t& at, std
       }
     } else if (c == '"') {
       quoted = true;
+      opened = line;
     } else if (c == ',') {
       cells.emplace_back();
     } else if (c == '\n') {
@@ -65,6 +68,7 @@ std::vector<std::string> next_record(std::string_view text, std::size_t& at, std
       cells.back() += c;
     }
   }
+  if (quoted) throw ConfigError(path, fmt::format("line {}", opened), "expected a closing quote, found the file's end");
   return cells;
 }
 
@@ -80,7 +84,7 @@ CsvTable CsvTable::parse(std::string_view text, const std::string& path) {
   table.path_ = path;
   std::size_t at = 0;
   std::size_t line = 1;
-  table.columns_ = next_record(text, at, line);
+  table.columns_ = next_record(text, at, line, path);
   if (table.columns_.size() < 2) throw ConfigError(path, "line 1", "expected a CSV header with named columns");
   for (std::size_t i = 0; i < table.columns_.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -91,7 +95,7 @@ CsvTable CsvTable::parse(std::string_view text, const std::string& path) {
   }
   while (at < text.size()) {
     const std::size_t first_line = line;
-    auto cells = next_record(text, at, line);
+    auto cells = next_record(text, at, line, path);
     if (cells.size() == 1 && cells[0].empty()) continue;
     if (cells.size() != table.columns_.size()) {
       throw ConfigError(path, fmt::format("line {}", first_line),

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -63,6 +65,12 @@ std::string explain(const std::vector<kernel::Launch>& launches, const cost::Sin
                      timing.floor > timing.kernel ? ", which decides" : "");
 }
 
+std::vector<std::string> gpu_files(const ValidateOptions& options) {
+  std::vector<std::string> files;
+  std::copy_if(options.gpus.begin(), options.gpus.end(), std::back_inserter(files), is_gpu_file);
+  return files;
+}
+
 /// Empty where the row got its prediction, else why it did not.
 std::string predict(const KernelRow& row, const Machine& on, Pair& pair) {
   std::vector<kernel::Launch> launches;
@@ -105,7 +113,7 @@ void count_skipped(const CsvTable& table, const KernelRows& read, Validation& ou
 }  // namespace
 
 void predict_kernel_rows(Runner& runner, const CsvTable& table, Validation& out) {
-  const KernelRows read = read_kernel_rows(table);
+  const KernelRows read = read_kernel_rows(table, gpu_files(out.options));
   count_skipped(table, read, out);
   Machines machines(runner, out.options.calibration);
   std::vector<std::pair<const KernelRow*, const Machine*>> wanted;

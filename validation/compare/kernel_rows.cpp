@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -177,13 +178,15 @@ void read_vector(const CsvTable& table, std::size_t row, DataType type, const Ve
 /// Spellings of GPUs in one table, looked up once.
 class GpuNames {
  public:
+  explicit GpuNames(const std::vector<std::string>& files) : files_(files) {}
   const std::string& operator()(std::string_view spelling) {
     const auto at = known_.find(spelling);
     if (at != known_.end()) return at->second;
-    return known_.emplace(std::string(spelling), gpu_of(spelling)).first->second;
+    return known_.emplace(std::string(spelling), gpu_of(spelling, files_)).first->second;
   }
 
  private:
+  const std::vector<std::string>& files_;
   std::map<std::string, std::string, std::less<>> known_;
 };
 
@@ -250,10 +253,23 @@ bool is_fit_key(std::string_view key) {
   return crc % 10 < 6;
 }
 
-std::string gpu_of(std::string_view table_gpu) {
-  std::string name(table_gpu);
-  std::transform(name.begin(), name.end(), name.begin(),
+bool is_gpu_file(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".json");
+}
+
+std::string table_word(std::string_view name_or_file) {
+  std::string word = is_gpu_file(name_or_file) ? std::filesystem::path(name_or_file).stem().string()
+                                               : std::string(name_or_file);
+  std::transform(word.begin(), word.end(), word.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return word;
+}
+
+std::string gpu_of(std::string_view table_gpu, const std::vector<std::string>& files) {
+  const std::string name = table_word(table_gpu);
+  for (const auto& file : files) {
+    if (table_word(file) == name) return file;
+  }
   const auto names = arch::gpu_names();
   return std::find(names.begin(), names.end(), name) != names.end() ? name : std::string();
 }
@@ -263,11 +279,11 @@ bool is_kernel_table(const CsvTable& table) {
   return has_products(table) || has_convolutions(table) || has_vectors(table);
 }
 
-KernelRows read_kernel_rows(const CsvTable& table) {
+KernelRows read_kernel_rows(const CsvTable& table, const std::vector<std::string>& gpu_files) {
   KernelRows out;
   out.rows.reserve(table.rows());
   std::map<std::string, std::int64_t> skipped;
-  GpuNames gpus;
+  GpuNames gpus(gpu_files);
   for (std::size_t row = 0; row < table.rows(); ++row) {
     KernelRow read;
     const std::string reason = read_row(table, row, gpus, read);

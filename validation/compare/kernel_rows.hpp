@@ -51,8 +51,13 @@ struct KernelRow {
 /// True where zlib crc32 of the key modulo 10 is 0 to 5.
 bool is_fit_key(std::string_view key);
 
-/// Our name of a GPU as tables spell it ("V100-PCIE-32GB" -> "v100-pcie-32gb"); empty when it is none of ours.
-std::string gpu_of(std::string_view table_gpu);
+/// Our name of a GPU as tables spell it ("V100-PCIE-32GB" -> "v100-pcie-32gb"); empty when it is none of ours. GPU
+/// files come first: "my/L99.json" describes the rows of "L99".
+std::string gpu_of(std::string_view table_gpu, const std::vector<std::string>& files = {});
+/// True for what names a GPU file rather than a GPU.
+bool is_gpu_file(std::string_view name);
+/// What tables call the GPU of a name or file, in lower case.
+std::string table_word(std::string_view name_or_file);
 
 bool is_kernel_table(const CsvTable& table);
 
@@ -63,7 +68,7 @@ struct KernelRows {
 };
 /// Rows that can be predicted; throws ConfigError naming file, line and column for values that make no sense (a size
 /// below 1, a time that is not positive).
-KernelRows read_kernel_rows(const CsvTable& table);
+KernelRows read_kernel_rows(const CsvTable& table, const std::vector<std::string>& gpu_files = {});
 
 /// The launches of one row with the kernel that `library` takes.
 std::vector<kernel::Launch> lower_row(const KernelRow& row, const arch::GpuSpec& gpu,

@@ -51,7 +51,7 @@ bool is_config_table(const CsvTable& table) {
 class Filter {
  public:
   explicit Filter(const ValidateOptions& options) : ops_(options.ops) {
-    for (const auto& gpu : options.gpus) gpus_.push_back(lower(gpu));
+    for (const auto& gpu : options.gpus) gpus_.push_back(table_word(gpu));
   }
 
   void apply(CsvTable& table, Validation& out) {

@@ -62,7 +62,7 @@ struct Pooled {
 /// What to validate. Rows that are left out are counted as skipped, with the option that says so.
 struct ValidateOptions {
   std::string split = "all";           ///< "fit", "report" or "all"; end-to-end rows are all report rows.
-  std::vector<std::string> gpus = {};  ///< Only rows of these boards, the table's spelling or ours; empty: all.
+  std::vector<std::string> gpus = {};  ///< Only rows of these boards, the table's spelling or ours, or GPU files.
   std::vector<std::string> ops = {};   ///< Only these words of the tables ("network" for end-to-end rows); empty: all.
   std::string calibration = {};        ///< File of fitted values laid over those that ship; empty: none.
   int jobs = 0;                        ///< Threads; 0: all cores. Results do not depend on it.

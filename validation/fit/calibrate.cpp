@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -19,6 +20,9 @@ namespace {
 
 constexpr int kFolds = 4;
 constexpr double kLowQuantile = 0.05, kHighQuantile = 0.95;
+constexpr double kLeastRatio = 0.01;
+/// A family whose rows left out are further off than this on average is not described by the model: nothing is kept.
+constexpr double kHopeless = 0.5;
 
 using Timings = std::vector<cost::SingleOp::Timing>;
 
@@ -30,7 +34,9 @@ int fold_of(const std::string& key) {
 
 double quantile(const std::vector<double>& sorted, double q) {
   if (sorted.empty()) return 1;
-  const double at = q * static_cast<double>(sorted.size() - 1);
+  // Of n observations the i-th splits the next one at i/(n+1).
+  const double n = static_cast<double>(sorted.size());
+  const double at = std::clamp(q * (n + 1) - 1, 0.0, n - 1);
   const auto i = static_cast<std::size_t>(at);
   const double t = at - static_cast<double>(i);
   return i + 1 < sorted.size() ? sorted[i] * (1 - t) + sorted[i + 1] * t : sorted[i];
@@ -80,6 +86,8 @@ void count(std::vector<std::pair<std::string, std::int64_t>>& list, const std::s
 void Calibrator::read_tables() {
   const auto& gpus = run_.options.gpus;
   if (gpus.empty()) throw UsageError("calibrate: expected --gpu NAME, the board the measurements are from");
+  std::vector<std::string> files;
+  std::copy_if(gpus.begin(), gpus.end(), std::back_inserter(files), is_gpu_file);
   std::map<std::string, std::set<std::string>> sessions;
   for (const auto& file : run_.options.files) {
     const CsvTable table = CsvTable::read(file);
@@ -88,7 +96,7 @@ void Calibrator::read_tables() {
             static_cast<std::int64_t>(table.rows()));
       continue;
     }
-    KernelRows read = read_kernel_rows(table);
+    KernelRows read = read_kernel_rows(table, files);
     for (const auto& [reason, n] : read.skipped) count(run_.skipped, reason, n);
     for (KernelRow& row : read.rows) {
       if (std::find(gpus.begin(), gpus.end(), row.gpu) == gpus.end()) {
@@ -104,15 +112,21 @@ void Calibrator::read_tables() {
     }
   }
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    const auto architecture = arch::resolve_gpu(gpus[i]).spec.architecture;
+    const arch::ResolvedGpu gpu = arch::resolve_gpu(gpus[i]);
+    const auto architecture = gpu.spec.architecture;
     if (i > 0 && architecture != run_.architecture) {
       throw UsageError(fmt::format("--gpu: expected boards of one architecture, got {} ({}) and {} ({})", gpus[0],
                                    arch::to_string(run_.architecture), gpus[i], arch::to_string(architecture)));
     }
     run_.architecture = architecture;
     const auto& own = sessions[gpus[i]];
-    if (own.empty()) throw UsageError(fmt::format("--gpu {}: expected rows to fit on, found none", gpus[i]));
-    run_.boards.push_back({gpus[i], {own.begin(), own.end()}});
+    if (own.empty()) {
+      std::string why;
+      for (const auto& [reason, n] : run_.skipped) why += fmt::format("{}{} ({})", why.empty() ? "; skipped: " : ", ", reason, n);
+      throw UsageError(fmt::format("--gpu {}: expected rows to fit on in {}, found none{}", one_line(gpus[i]),
+                                   one_line(fmt::format("{}", fmt::join(run_.options.files, ", "))), why));
+    }
+    run_.boards.push_back({gpu.board, {own.begin(), own.end()}, gpus[i]});
   }
   document_ = arch::CalibrationDocument::built_in(run_.architecture, false);
 }
@@ -246,12 +260,17 @@ std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const Tim
                                       const Timings& before, const RowTimes& times) {
   std::map<std::pair<std::size_t, std::string_view>, std::vector<std::size_t>> groups;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i].launches.empty()) groups[{rows[i].place, cost::SingleOp::key(rows[i].launches.front())}].push_back(i);
+    if (rows[i].launches.empty()) continue;
+    std::string_view key;
+    for (const auto& launch : rows[i].launches) {
+      if (key.empty()) key = cost::SingleOp::key(launch);
+    }
+    if (!key.empty()) groups[{rows[i].place, key}].push_back(i);
   }
   std::vector<ResidualSpread> out;
   for (const auto& [key, members] : groups) {
     ResidualSpread s;
-    s.gpu = times.places()[key.first].gpu;
+    s.gpu = times.places()[key.first].name;
     s.session = times.places()[key.first].session;
     s.op = key.second;
     s.rows = static_cast<std::int64_t>(members.size());
@@ -269,8 +288,11 @@ std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const Tim
     s.bias /= n;
     s.mape_prior /= n;
     std::sort(ratios.begin(), ratios.end());
-    s.low = quantile(ratios, kLowQuantile);
+    s.low = std::max(kLeastRatio, quantile(ratios, kLowQuantile));
     s.high = quantile(ratios, kHighQuantile);
+    std::set<std::string_view> shapes;
+    for (const std::size_t i : members) shapes.insert(rows[i].row->key);
+    s.shapes = static_cast<std::int64_t>(shapes.size());
     out.push_back(std::move(s));
   }
   return out;
@@ -302,13 +324,16 @@ double intraclass(const std::map<std::string, std::vector<double>>& groups) {
 
 /// By launch family, rows whose kernel is longer than the host floor.
 std::vector<KernelSpread> kernels_of(const std::vector<FitRow>& rows, const Timings& predicted) {
-  constexpr double kBeyondFloor = 1.5;
+  constexpr double kBeyondFloor = 1.5, kBeyondDelay = 5;
   std::map<std::string, std::map<std::string, std::vector<double>>> families;
   std::map<std::string, double> longest;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].launches.empty() || predicted[i].time.value < kBeyondFloor * predicted[i].floor.value) continue;
     const kernel::Launch& launch = rows[i].launches.front();
-    const double ratio = std::max(0.01, measured_over_predicted(predicted[i], rows[i].row->measured_s));
+    // Where a row holds an unknown delay, only a kernel that dwarfs it shows its own error.
+    const cost::SingleOp::Timing& t = predicted[i];
+    if (t.kernel < kBeyondDelay * (t.delay_below + t.delay_above)) continue;
+    const double ratio = std::max(0.01, 1 + (rows[i].row->measured_s - t.time.value) / t.kernel.value);
     const std::string family(launch.family);
     families[family][fmt::format("{} {}", rows[i].place, launch.name)].push_back(std::log(ratio));
     longest[family] = std::max(longest[family], rows[i].row->measured_s);
@@ -346,6 +371,7 @@ void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<Fi
   times.predict(prior, prior_rows, before);
   for (int fold = 0; fold < kFolds; ++fold) {
     std::vector<FitRow> others, own;
+
     std::vector<std::size_t> index;
     for (const FitRow& r : known) {
       if (r.fold != fold) others.push_back(r);
@@ -355,13 +381,15 @@ void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<Fi
       own.push_back(chosen[i]);
       index.push_back(i);
     }
-    const Residuals residuals(times, prior, parameters, reference, std::move(others));
-    FitOptions options;
-    options.max_iterations = 3;
-    const FitResult fit =
-        least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); }, options, start);
     arch::CalibrationDocument document = prior;
-    apply(parameters, values_of(fit), reference, document);
+    if (!others.empty()) {
+      const Residuals residuals(times, prior, parameters, reference, std::move(others));
+      FitOptions options;
+      options.max_iterations = 3;
+      const FitResult fit =
+          least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); }, options, start);
+      apply(parameters, values_of(fit), reference, document);
+    }
     Timings timings(own.size());
     times.predict(document, own, timings);
     for (std::size_t i = 0; i < own.size(); ++i) predicted[index[i]] = timings[i];
@@ -376,7 +404,7 @@ void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<Fi
   }
   // The prior may have seen these very rows; a fit that left them out may be a little behind it.
   constexpr double kAllowance = 1.05;
-  out.refused = cost > cost_prior * kAllowance;
+  out.refused = cost > cost_prior * kAllowance || cost > kHopeless * static_cast<double>(chosen.size());
   if (!out.refused) return;
   out.spread = spread_of(prior_rows, before, before, times);
   out.kernels = kernels_of(prior_rows, before);
@@ -387,7 +415,7 @@ void Calibrator::keep_values(const FamilyFit& fit) {
   std::vector<double> values;
   for (const auto& p : fit.fit.parameters) {
     // What came from another family stands in no shipped file yet.
-    const bool carried = fit.family == FitFamily::batched && (p.parameter.path.ends_with("bmm.clock_share") ||
+    const bool carried = fit.family == FitFamily::batched && p.parameter.path.find(".sessions.") == std::string::npos && (p.parameter.path.ends_with("bmm.clock_share") ||
                                                               p.parameter.path.ends_with("bmm.ramp_s"));
     if (!p.determined && !carried) continue;
     parameters.push_back(p.parameter);
@@ -402,7 +430,7 @@ void Calibrator::keep_spread(const FamilyFit& fit) {
   const std::string& reference = run_.boards.front().name;
   constexpr std::int64_t kEnoughRows = 20;
   for (const ResidualSpread& s : fit.spread) {
-    if (s.rows < kEnoughRows) continue;
+    if (s.shapes < kEnoughRows || s.mape > kHopeless) continue;
     const std::string tail = fmt::format("single_op.{}.measured_over_predicted", s.op);
     const std::string session = s.session.empty() ? "" : fmt::format("sessions.{}.", s.session);
     set_quantiles(fmt::format("boards.{}.{}{}", s.gpu, session, tail), s);
@@ -413,7 +441,7 @@ void Calibrator::keep_spread(const FamilyFit& fit) {
     if (s.gpu == reference) set_quantiles(tail, s);
   }
   for (const KernelSpread& k : fit.kernels) {
-    if (k.rows < kEnoughRows) continue;
+    if (k.rows < kEnoughRows || k.half_width > 2 * kHopeless) continue;
     run_.fitted.set(fmt::format("intervals.{}.half_width", k.family), k.half_width);
     run_.fitted.set(fmt::format("intervals.{}.correlation", k.family), k.correlation);
     run_.fitted.set(fmt::format("intervals.{}.longest_s", k.family), k.longest_s);
@@ -429,7 +457,7 @@ void Calibrator::keep_clock_spread() {
     for (const auto& session : board.sessions) {
       const auto tree = document_.tree(board.name, session);
       const auto law = [&](const char* name) { return tree.number(fmt::format("gemm_simt.linear.{}", name)); };
-      const auto clocks = arch::resolve_gpu(board.name).spec.clocks;
+      const auto clocks = arch::resolve_gpu(board.gpu).spec.clocks;
       const double settled = std::min(clocks.sustained, clocks.boost) / clocks.boost * law("clock_share");
       const double x = kTypical / law("ramp_s");
       const double share = std::max(settled, (law("start_share") + settled * x) / (1 + x));

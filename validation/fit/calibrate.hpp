@@ -3,7 +3,8 @@
 //
 // Only fit rows are used (crc32 of the shape key modulo 10 below 6). Families are fitted one after another: first the
 // time of kernels whose name was observed (chosen by the model where the table names none), then the library's choice.
-// The spread of each family is that of rows left out: the fit rows in folds, each predicted from the other folds.
+// The spread of each family is that of rows left out: the fit rows in folds, each predicted with parameters fitted on the
+// other folds. The library's choice and the priors have seen all fit rows.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +21,17 @@ namespace voltaic::validation {
 
 struct CalibrateOptions {
   std::vector<std::string> files;
-  std::vector<std::string> gpus;  ///< Boards of one architecture, the reference first.
+  std::vector<std::string> gpus;  ///< Boards of one architecture or their files, the reference first.
   std::string source;             ///< What the tables are, for the file's "source" members.
   std::string date;               ///< Of the file.
+  bool alone = false;             ///< The file is to be laid over the priors, not over what ships.
   double keep_below_percentile = 100;  ///< Fit rows larger than this percentile of their operation's size are left out.
 };
 
-/// Error of the rows that share board, operation and session, each predicted by a fit that did not see it.
+/// Error of the rows that share board, operation and session, each predicted with parameters fitted without it.
 struct ResidualSpread {
   std::string gpu, op, session;  ///< `op`: member of "single_op".
-  std::int64_t rows = 0;
+  std::int64_t rows = 0, shapes = 0;  ///< Rows, and distinct shapes among them.
   double mape_prior = 0, mape = 0, bias = 0;
   double low = 1, high = 1;  ///< 5 % and 95 % quantile of measured over predicted.
 };

@@ -79,6 +79,7 @@ std::string calibration_file(const CalibrationRun& run) {
   out["id"] = architecture + "-fitted";
   out["architecture"] = architecture;
   out["date"] = run.options.date;
+  if (run.options.alone) out["base"] = "priors";
   out["source"] = "fitted: " + run.options.source + "; rows whose shape key has crc32 mod 10 below 6";
   Json values = Json::parse(run.fitted.text());
   round_numbers(values);
@@ -89,7 +90,7 @@ std::string calibration_file(const CalibrationRun& run) {
   fit["families"] = Json::array();
   for (const auto& f : run.families) fit["families"].push_back(family_json(f));
   out["fit"] = std::move(fit);
-  return out.dump(1) + "\n";
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string calibration_json(const CalibrationRun& run) {
@@ -108,7 +109,7 @@ std::string calibration_json(const CalibrationRun& run) {
   }
   j["skipped"] = Json::array();
   for (const auto& [reason, rows] : run.skipped) j["skipped"].push_back({{"reason", reason}, {"rows", rows}});
-  return j.dump();
+  return j.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string calibration_page(const CalibrationRun& run, int width) {

@@ -80,7 +80,7 @@ ChoiceFit fit_convolution_choice(const RowTimes& times, std::span<const FitRow> 
   ChoiceFit out;
   const std::vector<Options> options = options_of(times, rows, document);
   if (options.empty()) return out;
-  const cost::SquareConv law(document.tree(times.places().front().gpu).at("convolution"));
+  const cost::SquareConv law(document.tree(times.places().front().name).at("convolution"));
   std::vector<double> prior, bias;
   for (const auto& kernel : law.kernels()) {
     prior.push_back(std::log(kernel.bias));

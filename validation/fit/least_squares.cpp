@@ -75,7 +75,9 @@ class Problem final : public ceres::CostFunction {
       }
       std::vector<double> moved(x, x + n);
       const FitParameter& parameter = parameters_[p];
-      double step = parameter.logarithmic ? 1e-4 : 1e-4 * std::max(1e-3, std::abs(parameter.upper - parameter.lower));
+      // Laws round powers to single precision; a smaller step would differentiate that.
+      constexpr double kStep = 1e-3;
+      double step = parameter.logarithmic ? kStep : kStep * std::max(1e-3, std::abs(parameter.upper - parameter.lower));
       if (moved[p] + step > to_inner(parameter, parameter.upper)) step = -step;
       moved[p] += step;
       const std::vector<double> there = residuals_at(moved.data());

@@ -34,7 +34,6 @@ struct FittedParameter {
 struct FitOptions {
   double scale = 0.04;      ///< s of the robust loss.
   int max_iterations = 40;
-  int threads = 0;          ///< 0: all.
 };
 
 struct FitResult {

@@ -103,8 +103,8 @@ constexpr Entry kPlan[] = {
     {F::linear, kArch, "gemm_simt.linear.in_place_part_s", 5e-08, 2e-05, 0.6},
     {F::linear, kArch, "gemm_simt.linear.tlb", 0.01, 2, 0.5},
     {F::linear, kArch, "gemm_simt.linear.tlb_span_bytes", 8e+06, 5e+08, 0.4},
-    {F::linear, kArch, "gemm_simt.linear.store", 1, 4, 0.3},
-    {F::linear, kArch, "gemm_simt.linear.store_unaligned", 1, 4, 0.3},
+    {F::linear, kArch, "gemm_simt.linear.store", 1, 1.5, 0.3},
+    {F::linear, kArch, "gemm_simt.linear.store_unaligned", 1, 2, 0.3},
     {F::linear, kArch, "gemm_simt.linear.kernels.*.efficiency", 0.2, 1, 0.15},
     {F::linear, kArch, "gemm_simt.linear.kernels.*.prologue_cycles", 10, 40000, 1},
     {F::linear, kArch, "gemm_simt.linear.kernels.*.fill_ctas", 1, 8, 0.4},
@@ -129,8 +129,8 @@ constexpr Entry kPlan[] = {
     {F::batched, kArch, "gemm_simt.bmm.spill_across", 0.01, 1, 0.5},
     {F::batched, kArch, "gemm_simt.bmm.sector_aligned", 0, 1, 0.2, false},
     {F::batched, kArch, "gemm_simt.bmm.line_aligned", 0, 1, 0.2, false},
-    {F::batched, kArch, "gemm_simt.bmm.store", 1, 4, 0.3},
-    {F::batched, kArch, "gemm_simt.bmm.store_unaligned", 1, 4, 0.3},
+    {F::batched, kArch, "gemm_simt.bmm.store", 1, 1.5, 0.3},
+    {F::batched, kArch, "gemm_simt.bmm.store_unaligned", 1, 2, 0.3},
     {F::batched, kArch, "gemm_simt.bmm.kernels.*.efficiency", 0.2, 1, 0.15},
     {F::batched, kArch, "gemm_simt.bmm.kernels.*.prologue_cycles", 10, 40000, 1},
     {F::batched, kArch, "gemm_simt.bmm.kernels.*.fill_ctas", 1, 8, 0.4},
@@ -195,9 +195,9 @@ FitParameter parameter(const Entry& e, std::string path, double prior) {
   FitParameter p;
   p.unit = unit_of(e.path);
   p.path = std::move(path);
-  p.lower = std::min(e.lower, prior);
-  p.upper = std::max(e.upper, prior);
-  p.prior = prior;
+  p.lower = e.lower;
+  p.upper = e.upper;
+  p.prior = std::clamp(prior, e.lower, e.upper);
   p.width = e.width;
   p.logarithmic = e.logarithmic;
   return p;
@@ -235,7 +235,7 @@ std::vector<FitParameter> fit_plan(FitFamily family, const arch::CalibrationDocu
       const FitBoard& board = boards[b];
       const auto tree = document.tree(board.name);
       if (e.scope == Scope::reference && b == 0) continue;
-      if (e.scope == Scope::settled && has_sustained_clock(board.name)) continue;
+      if (e.scope == Scope::settled && has_sustained_clock(board.gpu)) continue;
       if (e.scope != Scope::session) {
         for (const auto& path : expand(e.path, tree)) {
           if (absent(tree.number(path))) continue;

@@ -21,8 +21,9 @@ FitFamily family_of(const KernelRow& row);
 
 /// A board with the sessions its rows were measured in, the reference first.
 struct FitBoard {
-  std::string name;  ///< Ours.
+  std::string name;   ///< Member of "boards" in the calibration file.
   std::vector<std::string> sessions;
+  std::string gpu;    ///< Name or file of the GPU.
 };
 
 /// Parameters of a family on these boards with priors from `document`. The first board is the reference: in its first

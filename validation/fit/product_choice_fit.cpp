@@ -3,9 +3,7 @@
 
 #include <ceres/ceres.h>
 #include <fmt/format.h>
-#include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
-#include <tbb/parallel_reduce.h>
 
 #include <Eigen/Dense>
 #include <algorithm>
@@ -41,10 +39,9 @@ struct Lists {
   std::vector<std::vector<double>> splits;
 };
 
-/// Where each kernel's terms lie in the weight vector; the first kernel's shape terms are zero by definition.
+/// Where each kernel's terms lie in the weight vector.
 struct Layout {
   std::size_t own = 0, kernels = 0;
-  static constexpr std::size_t kShape = 5;
   std::size_t size() const { return cost::SimtChoice::kShared + kernels * own; }
   std::size_t at(std::size_t kernel) const { return cost::SimtChoice::kShared + kernel * own; }
 };
@@ -295,7 +292,7 @@ ProductChoiceFit fit_product_choice(const RowTimes& times, std::span<const FitRo
   layout.own = machines.front()->choice.own_terms();
   layout.kernels = lists.names.size();
 
-  // Sessions and boards weigh alike: the first has few rows and large, aligned shapes.
+  // A session with few rows, of large aligned shapes, counts up to twice.
   std::map<std::size_t, double> per_place;
   for (const FitRow& row : rows) per_place[row.place] += 1;
   double most = 0;
@@ -308,7 +305,7 @@ ProductChoiceFit fit_product_choice(const RowTimes& times, std::span<const FitRo
   });
 
   Eigen::VectorXd prior = Eigen::VectorXd::Zero(static_cast<Eigen::Index>(layout.size()));
-  const auto shared = document.tree(times.places().front().gpu).numbers(section + ".choice.weights");
+  const auto shared = document.tree(times.places().front().name).numbers(section + ".choice.weights");
   std::copy(shared.begin(), shared.end(), prior.data());
   for (std::size_t k = 0; k < lists.names.size(); ++k) {
     const auto& own = machines.front()->law.kernel(lists.names[k]).score;

@@ -12,11 +12,11 @@ namespace voltaic::validation {
 
 RowTimes::RowTimes(const std::vector<FitBoard>& boards) {
   for (std::size_t b = 0; b < boards.size(); ++b) {
-    arch::ResolvedGpu gpu = arch::resolve_gpu(boards[b].name);
+    arch::ResolvedGpu gpu = arch::resolve_gpu(boards[b].gpu);
     gpu.fields.clear();
     gpu.json.clear();
     boards_.push_back(std::move(gpu));
-    for (const auto& session : boards[b].sessions) places_.push_back({b, boards[b].name, session});
+    for (const auto& session : boards[b].sessions) places_.push_back({b, boards[b].name, session, boards[b].gpu});
   }
 }
 
@@ -28,7 +28,7 @@ std::size_t RowTimes::place_of(const KernelRow& row) const {
 
 arch::ResolvedGpu RowTimes::gpu(std::size_t place, const arch::CalibrationDocument& document) const {
   arch::ResolvedGpu gpu = boards_[places_[place].board];
-  gpu.calibration = document.tree(places_[place].gpu, places_[place].session);
+  gpu.calibration = document.tree(places_[place].name, places_[place].session);
   return gpu;
 }
 

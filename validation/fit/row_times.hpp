@@ -24,7 +24,8 @@ struct FitRow {
 /// One (board, session) of the fit.
 struct FitPlace {
   std::size_t board = 0;
-  std::string gpu, session;
+  std::string name, session;  ///< Of the board in the calibration.
+  std::string gpu;            ///< Name or file, as rows have it.
 };
 
 class RowTimes {
@@ -47,7 +48,7 @@ class RowTimes {
   std::vector<FitPlace> places_;
 };
 
-/// Replaces the launches by those of the kernel that the model takes under `document`; same shapes are asked once.
+/// Replaces the launches by those of the kernel that the model takes under `document`.
 void choose_launches(const RowTimes& times, const arch::CalibrationDocument& document, std::span<FitRow> rows);
 
 }  // namespace voltaic::validation
