@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copies: packed, strided, joined, padded, filled, and over the host link. Views are free and never come here.
 #include <algorithm>
+#include <utility>
 
-#include "sim/kernel/vector.hpp"
+#include "sim/kernel/fused.hpp"
 
 namespace voltaic::kernel {
 
@@ -104,7 +105,7 @@ void pad(const OpGraph& graph, const Node& node, Lowered& out) {
 
 }  // namespace
 
-Lowered lower_data_movement(const graph::OpGraph& graph, const graph::Node& node, const Target&) {
+Lowered lower_data_movement(const graph::OpGraph& graph, const graph::Node& node, const Target& target) {
   Lowered out;
   out.host = HostClass::pointwise;
   if (node.op == OpType::host_to_device || node.op == OpType::device_to_host) {
@@ -123,6 +124,12 @@ Lowered lower_data_movement(const graph::OpGraph& graph, const graph::Node& node
         out.host = HostClass::view;  // Packed already: the call returns its input.
       } else if (layout.packed) {
         vector::push(out.launches, copy(pass));
+      } else if (generates_kernels(target.framework)) {
+        // A generated kernel covers both dims of a transposition with a tile, so that no run is short.
+        constexpr std::int64_t kTile = 32;
+        Launch launch = strided_copy("triton_poi_fused_clone", pass, std::max(layout.run, kTile));
+        launch.library = target.framework == Framework::tensorrt ? "TensorRT" : "Triton";
+        vector::push(out.launches, std::move(launch));
       } else {
         vector::push(out.launches, strided_copy("elementwise_kernel<128, 4>", pass, layout.run));
       }

@@ -271,3 +271,13 @@ TEST_CASE("copies over the host link are transfers", "[kernel][transfer]") {
   REQUIRE(l.launches.size() == 1);
   CHECK(std::get<kernel::TransferKernel>(l.launches[0].detail).bytes.value == 4000);
 }
+
+TEST_CASE("a compiler transposes in tiles, so that no run is short", "[kernel][fusion]") {
+  Bench b;
+  const auto x = b.input({{64, 64}});
+  const auto t = b.g.node(b.add(OpType::transpose, {x})).outputs[0];
+  const auto copy = b.add(OpType::contiguous, {t});
+  CHECK(detail(b.lower(copy).launches.at(0)).cols == 1);
+  CHECK(detail(b.lower(copy, Framework::compiled).launches.at(0)).cols == 32);
+  CHECK(traffic(b.lower(copy)) == traffic(b.lower(copy, Framework::compiled)));
+}
