@@ -85,6 +85,10 @@ TensorType reduce_type(const RuleContext& c) {
 Types fused_rows(const RuleContext& c) {
   TensorType result{c.required_shape("shape"), c.data_type("to", c.dtype(0))};
   const std::int64_t cols = c.required_integer("cols", 1);
+  constexpr std::int64_t kMostParameters = 2;  // A norm's weight and bias.
+  const std::int64_t parameters = c.integer("parameters", 0, 0);
+  if (parameters > kMostParameters) c.refuse_attribute("parameters", "at most 2", std::to_string(parameters));
+  static_cast<void>(c.integer("row_inputs", 0, 0));
   if (elements(result.shape) % cols != 0) {
     c.refuse_attribute("cols", fmt::format("a divisor of the {} elements", elements(result.shape)),
                        std::to_string(cols));

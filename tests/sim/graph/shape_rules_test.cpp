@@ -312,3 +312,16 @@ TEST_CASE("results beyond 2^62 elements are refused, not wrapped around", "[grap
   CHECK(refusal(OpType::fill, {}, {{"shape", Ints(65, 1)}}) ==
         "attributes/shape: expected at most 64 dimensions, got 65");
 }
+
+TEST_CASE("a fused row kernel states its shape and whole rows", "[graph][shape]") {
+  const std::vector<std::int64_t> s{4, 8};
+  CHECK(shape(OpType::fused_softmax, {{4, 8}, {8}}, {{"shape", s}, {"cols", i(8)}}) == Shape{4, 8});
+  CHECK(refusal(OpType::fused_norm, {{4, 8}}, {{"cols", i(8)}}) ==
+        "attributes/shape: fused_norm: expected a shape, got nothing");
+  CHECK(refusal(OpType::fused_norm, {{4, 8}}, {{"shape", s}, {"cols", i(7)}}) ==
+        "attributes/cols: fused_norm: expected a divisor of the 32 elements, got 7");
+  CHECK(refusal(OpType::fused_norm, {{4, 8}}, {{"shape", s}, {"cols", i(8)}, {"parameters", i(3)}}) ==
+        "attributes/parameters: fused_norm: expected at most 2, got 3");
+  CHECK(refusal(OpType::fused_norm, {{4, 8}}, {{"shape", s}, {"cols", i(8)}, {"row_inputs", i(-1)}}) ==
+        "attributes/row_inputs: fused_norm: expected 0 or more, got -1");
+}
