@@ -157,6 +157,7 @@ class Check {
       return range(0.05, 1);
     }
     if (place.ends_with("/correlation")) return range(0, 1);
+    if (place.ends_with("/half_width")) return range(0, 10);
     if (place.ends_with("/longest_s")) return range(0, 1e9);
     if (place.ends_with("bias")) return range(-10, 10);
     if (ships > 0) return range(ships / kFarthest, ships * kFarthest);

@@ -18,8 +18,8 @@ using namespace voltaic;
 namespace {
 
 struct Machine {
-  explicit Machine(const char* name)
-      : gpu(arch::resolve_gpu(name)),
+  explicit Machine(const char* name, const char* session = "")
+      : gpu(arch::in_session(arch::resolve_gpu(name), session)),
         engine(cost::make_engine(cost::EngineKind::analytic, gpu)),
         library(cost::make_library(gpu)) {}
   std::vector<kernel::Launch> launches(const kernel::ConvProblem& problem) const {
@@ -44,7 +44,7 @@ void print(const std::string& what, const test::Errors& e) {
 }
 
 test::Errors neusight(const test::MeasuredTable& table, const std::string& spelling, const char* name) {
-  const Machine machine(name);
+  const Machine machine(name, "train");
   const cost::SingleOp protocol(machine.gpu);
   test::Errors errors;
   for (const auto& row : table.rows) {
