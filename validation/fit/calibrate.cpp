@@ -464,7 +464,9 @@ void Calibrator::keep_clock_spread() {
       least = std::min(least, share);
       most = std::max(most, share);
     }
-    if (board.sessions.size() > 1) {
+    // What other boards showed may happen here too: the spread only widens.
+    const double known = document_.tree(board.name).number("intervals.sustained_clock.half_width");
+    if (1 - least / most > known) {
       run_.fitted.set(fmt::format("boards.{}.intervals.sustained_clock.half_width", board.name), 1 - least / most);
     }
   }
