@@ -53,8 +53,10 @@ TEST_CASE("priors lie inside their bounds and come from the document", "[validat
     arch::Architecture architecture;
     const char* name;
   };
-  for (const Board& board : {Board{arch::Architecture::volta, "v100-pcie-32gb"}, {arch::Architecture::ampere, kFirst},
-                             {arch::Architecture::turing, "t4"}, {arch::Architecture::hopper, "h100-sxm5-80gb"}}) {
+  for (const Board& board : {Board{arch::Architecture::volta, "v100-pcie-32gb"},
+                             {arch::Architecture::ampere, kFirst},
+                             {arch::Architecture::turing, "t4"},
+                             {arch::Architecture::hopper, "h100-sxm5-80gb"}}) {
     const auto document = priors(board.architecture);
     for (std::size_t f = 0; f < kFitFamilies; ++f) {
       std::set<std::string> seen;
@@ -82,7 +84,8 @@ TEST_CASE("units are those that the path states", "[validation][plan]") {
   }
 }
 
-TEST_CASE("the library's kernels belong to the architecture, host times and streams to each board", "[validation][plan]") {
+TEST_CASE("the library's kernels belong to the architecture, host times and streams to each board",
+          "[validation][plan]") {
   const std::vector<FitBoard> boards{{kFirst, {"lab"}, kFirst}, {kSecond, {"lab"}, kSecond}};
   const auto linear = paths(FitFamily::linear, boards);
   CHECK(has(linear, "gemm_simt.linear.kernels.64x128.efficiency"));
@@ -105,10 +108,12 @@ TEST_CASE("the reference in its first session starts at boost by definition; oth
   CHECK(has(all, own(kSecond, ".sessions.c.gemm_simt.linear.clock_share")));
   CHECK_FALSE(has(all, own(kFirst, ".sessions.a.gemm_simt.linear.start_share")));
   // Rows without a session name none.
-  for (const auto& path : paths(FitFamily::linear, {{kFirst, {""}, kFirst}})) CHECK(path.find("sessions") == std::string::npos);
+  for (const auto& path : paths(FitFamily::linear, {{kFirst, {""}, kFirst}}))
+    CHECK(path.find("sessions") == std::string::npos);
 }
 
-TEST_CASE("boards without rows inherit what the reference says of kernels and host, but no clock", "[validation][plan]") {
+TEST_CASE("boards without rows inherit what the reference says of kernels and host, but no clock",
+          "[validation][plan]") {
   auto document = priors();
   const auto set = [&](const std::string& path, double value) {
     FitParameter p;

@@ -24,7 +24,8 @@ struct Observations {
   Observations(const std::string& board, const std::string& table_gpu, const std::string& op, int count,
                const arch::CalibrationDocument& truth, bool kernels = true)
       : times(std::vector<FitBoard>{{board, {"lab"}, board}}),
-        rows(read_kernel_rows(CsvTable::parse(timed(product_table(table_gpu, op, count), truth, kernels), "t.csv")).rows) {
+        rows(read_kernel_rows(CsvTable::parse(timed(product_table(table_gpu, op, count), truth, kernels), "t.csv"))
+                 .rows) {
     const auto gpu = times.gpu(0, truth);
     const auto library = cost::make_library(gpu);
     for (const KernelRow& row : rows) {

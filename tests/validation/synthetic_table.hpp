@@ -56,7 +56,8 @@ inline std::string kernel_cells(const kernel::Launch& launch) {
   return fmt::format("sgemm_{}x{}{},{},{},{}", t.tile_n, t.tile_m, word, t.tile_m, t.tile_n, t.split_k);
 }
 
-/// The table as CSV, each row timed on its GPU in its session under `truth`; `kernels`: with the columns a profiler adds.
+/// The table as CSV, each row timed on its GPU in its session under `truth`; `kernels`: with the columns a profiler
+/// adds.
 inline std::string timed(const TableText& table, const arch::CalibrationDocument& truth, bool kernels = false,
                          const Distortion& distortion = {}) {
   std::string text = table.columns + ",latency_us\n";

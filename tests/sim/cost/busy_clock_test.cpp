@@ -15,10 +15,10 @@ arch::ResolvedGpu toy(double start_share = 1) {
   arch::ResolvedGpu gpu;
   gpu.spec.clocks.boost = Hertz{1.5e9};
   gpu.spec.clocks.sustained = Hertz{1.5e9};
-  gpu.calibration = arch::ParameterTree::parse(
-      R"({"gemm_simt": {"linear": {"clock_share": 0.8, "start_share": )" + std::to_string(start_share) +
-          R"(, "ramp_s": 0.01}, "bmm": {"clock_share": 1}}})",
-      "toy.json");
+  gpu.calibration =
+      arch::ParameterTree::parse(R"({"gemm_simt": {"linear": {"clock_share": 0.8, "start_share": )" +
+                                     std::to_string(start_share) + R"(, "ramp_s": 0.01}, "bmm": {"clock_share": 1}}})",
+                                 "toy.json");
   return gpu;
 }
 

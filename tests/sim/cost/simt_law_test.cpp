@@ -49,8 +49,8 @@ void for_all(int shapes_each, Check check, bool evened = true) {
   for (const auto& name : kGpus) {
     auto gpu = arch::resolve_gpu(name);
     if (!evened) {
-      gpu.calibration = arch::with_numbers(gpu.calibration,
-                                           {{"gemm_simt.linear.evening", 0}, {"gemm_simt.bmm.evening", 0}});
+      gpu.calibration =
+          arch::with_numbers(gpu.calibration, {{"gemm_simt.linear.evening", 0}, {"gemm_simt.bmm.evening", 0}});
     }
     const cost::SimtModel model(gpu);
     for (const bool linear : {true, false}) {
@@ -76,7 +76,8 @@ constexpr double kSame = 1 + 1e-6;
 /// A known gap: where an SM's second CTA is the last one, part of it is spread over SMs that are not filled yet.
 constexpr double kEdge = 1.15;
 
-kernel::GemmProblem grown(const SimtProblem& p, std::int64_t batch_times, std::int64_t more_rows, std::int64_t k_times) {
+kernel::GemmProblem grown(const SimtProblem& p, std::int64_t batch_times, std::int64_t more_rows,
+                          std::int64_t k_times) {
   return product(static_cast<std::int64_t>(p.m) + more_rows, static_cast<std::int64_t>(p.n),
                  static_cast<std::int64_t>(p.k) * k_times, DataType::fp32,
                  p.linear ? 0 : static_cast<std::int64_t>(p.b) * batch_times);
@@ -117,11 +118,13 @@ TEST_CASE("a kernel on more bandwidth, a larger L2 or a higher clock is not slow
 }
 
 // More resident CTAs hold more lines open, so L2 grows with the SMs.
-TEST_CASE("a kernel on twice the GPU is not slower, beyond what CTAs that even out may lose", "[cost][simt][property]") {
+TEST_CASE("a kernel on twice the GPU is not slower, beyond what CTAs that even out may lose",
+          "[cost][simt][property]") {
   for (const bool evened : {false, true}) {
     for_all(
         40,
-        [&](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split, const SimtMachine& machine) {
+        [&](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
+            const SimtMachine& machine) {
           SimtMachine better = machine;
           better.sms *= 2;
           better.l2 *= 2;
@@ -146,7 +149,8 @@ TEST_CASE("one kernel is never faster on more rows or a larger batch, beyond wha
   for (const bool evened : {false, true}) {
     for_all(
         40,
-        [&](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split, const SimtMachine& machine) {
+        [&](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
+            const SimtMachine& machine) {
           if (split > 1) return;
           const double base = seconds(law, kernel, p, 1, machine) / (evened ? kEdge : kSame);
           CHECK(seconds(law, kernel, grown(p, 1, kernel.tile_m, 1), 1, machine) >= base);
@@ -200,15 +204,15 @@ TEST_CASE("parts of k do the work of the whole, and add up what they found", "[c
 }
 
 TEST_CASE("an isolated kernel is at most as fast as boost, at least as fast as under load", "[cost][simt]") {
-  for_all(20, [](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
-                 SimtMachine machine) {
-    machine.isolated = false;
-    const double load = law.time(kernel, p, split, machine).total;
-    machine.isolated = true;
-    const double alone = law.time(kernel, p, split, machine).total;
-    machine.clock = machine.boost;
-    const double boost = law.time(kernel, p, split, machine).total;
-    CHECK(alone <= load * kSame);
-    CHECK(alone * kSame >= boost);
-  });
+  for_all(20,
+          [](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split, SimtMachine machine) {
+            machine.isolated = false;
+            const double load = law.time(kernel, p, split, machine).total;
+            machine.isolated = true;
+            const double alone = law.time(kernel, p, split, machine).total;
+            machine.clock = machine.boost;
+            const double boost = law.time(kernel, p, split, machine).total;
+            CHECK(alone <= load * kSame);
+            CHECK(alone * kSame >= boost);
+          });
 }
