@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -160,9 +162,19 @@ class Check {
     if (place.ends_with("/half_width")) return range(0, 10);
     if (place.ends_with("/longest_s")) return range(0, 1e9);
     if (place.ends_with("bias")) return range(-10, 10);
+    if (ships > 0 && own == 0 && may_vanish(place)) return;
     if (ships > 0) return range(ships / kFarthest, ships * kFarthest);
     if (ships == 0) return range(0, 1e9);
     range(ships * kFarthest, 0);
+  }
+
+  /// Effects that a fit may find absent; the others divide or multiply a time.
+  static bool may_vanish(std::string_view place) {
+    constexpr std::string_view kEffects[] = {"evening",      "prologue_filled_share", "sector_aligned", "line_aligned",
+                                             "slowdown",     "drift",                 "tlb",            "spill",
+                                             "spill_across", "row_sector_cycles",     "reread"};
+    const std::string_view name = place.substr(place.rfind('/') + 1);
+    return std::find(std::begin(kEffects), std::end(kEffects), name) != std::end(kEffects);
   }
 
   const Json& shipped_;
