@@ -209,7 +209,7 @@ ParameterTree CalibrationDocument::tree(const std::string& board, std::string_vi
     if (key != "boards") (*root)[key] = value;
   }
   if (const Json* boards = member(impl_->root, "boards")) {
-    if (const Json* own = member(*boards, board)) merge(*root, *own);
+    if (const Json* own = member(*boards, calibration_key(board))) merge(*root, *own);
   }
   const ParameterTree tree = TreeAccess::make(std::move(root), name_);
   return session.empty() ? tree : in_session(tree, session);
@@ -225,10 +225,16 @@ ParameterTree with_numbers(const ParameterTree& tree, const std::vector<std::pai
   return TreeAccess::make(std::move(root), tree.file());
 }
 
+std::string calibration_key(std::string_view name) {
+  std::string key(name);
+  std::replace(key.begin(), key.end(), '.', '_');
+  return key;
+}
+
 ParameterTree in_session(const ParameterTree& tree, std::string_view session) {
   const Json& root = TreeAccess::node(tree);
   const Json* sessions = member(root, "sessions");
-  const Json* own = sessions != nullptr ? member(*sessions, session) : nullptr;
+  const Json* own = sessions != nullptr ? member(*sessions, calibration_key(session)) : nullptr;
   if (own == nullptr) return tree;
   auto merged = std::make_shared<Json>(root);
   const Json overrides = *own;

@@ -67,6 +67,9 @@ class CalibrationDocument {
   bool alone_ = false;
 };
 
+/// A board's or session's name as it stands in a calibration file: dots would cut a path.
+std::string calibration_key(std::string_view name);
+
 /// The tree with the overrides of its member "sessions.NAME" applied; the tree itself where it has none.
 ParameterTree in_session(const ParameterTree& tree, std::string_view session);
 

@@ -64,7 +64,7 @@ struct SimtTime {
 ///     c = [ tm tn/(lanes eff) + sectors (em [A along k or dense] + en [B along k or dense]) ] (1 + tlb clip(span/S0 - 1, 0, 1) 8/step)
 ///     Nh = N, or for CTAs of two warps, which fill an SM half by half, 4 floor(N/4) + {0,2,4,4}[N mod 4]
 ///     Ne = (1 - evening) Nh + evening max(C/SMs, 1);   prologue' = prologue (1 - w + w em en/(tm tn))
-///     issue = max( N tm tn kz/lanes,  Ne (prologue' + c kz) + max(0, fill - Nh) c kz )
+///     issue = max( N tm tn kz/lanes,  Ne prologue' + max(Ne, fill) c kz )
 ///     wait  = max(1, N/residency) miss(A+B+C) (latency kz/step + first)         DRAM behind a double-buffered loop
 ///     bytes = (fA A + fB B + fC C) miss(A+B+C) + re-reads by later waves + sharing lost on long k + sums added in place
 ///     t     = ((cycles/clock)^p + (bytes/BW)^p)^(1/p),  cycles = (issue^4 + wait^4)^(1/4)

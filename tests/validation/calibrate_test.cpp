@@ -45,6 +45,7 @@ CalibrationRun fitted(const std::vector<std::string>& tables, const std::vector<
   options.gpus = gpus;
   options.source = "synthetic";
   options.date = "2026-01-01";
+  options.alone = true;  // the synthetic truths start at the priors
   return calibrate(options);
 }
 

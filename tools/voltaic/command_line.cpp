@@ -86,9 +86,10 @@ CommandLine parse_command_line(int argc, char** argv) {
     command->fallthrough(false);
     const bool request = name == "predict" || name == "explain" || name == "compare" || name == "sweep";
     const bool sizes = request || name == "show" || name == "support";
-    const auto positional =
-        command->add_option(std::string(help.positional), line.positional, std::string(help.positional_help));
-    positional->expected(0, static_cast<int>(help.positional_max));
+    if (help.positional_max > 0) {
+      command->add_option(std::string(help.positional), line.positional, std::string(help.positional_help))
+          ->expected(0, static_cast<int>(help.positional_max));
+    }
     if (sizes) add_request_options(*command, texts);
     add_output_options(*command, line, request || name == "validate" || name == "show");
     if (name == "predict" || name == "explain") {

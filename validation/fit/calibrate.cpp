@@ -106,6 +106,7 @@ void Calibrator::read_tables() {
       } else if (row.dtype != "fp32") {
         count(run_.skipped, "no fp32", 1);
       } else {
+        row.origin = arch::calibration_key(row.origin);
         sessions[row.gpu].insert(row.origin);
         rows_.push_back(std::move(row));
       }
@@ -126,9 +127,10 @@ void Calibrator::read_tables() {
       throw UsageError(fmt::format("--gpu {}: expected rows to fit on in {}, found none{}", one_line(gpus[i]),
                                    one_line(fmt::format("{}", fmt::join(run_.options.files, ", "))), why));
     }
-    run_.boards.push_back({gpu.board, {own.begin(), own.end()}, gpus[i]});
+    run_.boards.push_back({arch::calibration_key(gpu.board), {own.begin(), own.end()}, gpus[i]});
   }
-  document_ = arch::CalibrationDocument::built_in(run_.architecture, false);
+  // A file that completes what ships begins there; one that replaces it begins at the priors.
+  document_ = arch::CalibrationDocument::built_in(run_.architecture, !run_.options.alone);
 }
 
 std::vector<FitRow> Calibrator::rows_of(FitFamily family, const RowTimes& times) const {

@@ -24,7 +24,7 @@ struct CalibrateOptions {
   std::vector<std::string> gpus;  ///< Boards of one architecture or their files, the reference first.
   std::string source;             ///< What the tables are, for the file's "source" members.
   std::string date;               ///< Of the file.
-  bool alone = false;             ///< The file is to be laid over the priors, not over what ships.
+  bool alone = false;             ///< Begin at the priors, and lay the file over them; else at what ships.
   double keep_below_percentile = 100;  ///< Fit rows larger than this percentile of their operation's size are left out.
 };
 

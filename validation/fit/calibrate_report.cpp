@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "sim/report/text_table.hpp"
 #include "validation/fit/calibrate.hpp"
@@ -66,6 +68,29 @@ Json family_json(const FamilyFit& f) {
   return j;
 }
 
+/// "boards.t4.single_op.add.floor_s" as "t4" and "add.floor_s": whose it is, and the last two names.
+std::pair<std::string, std::string> shown(const std::string& path) {
+  std::vector<std::string> parts;
+  std::size_t from = 0;
+  while (from <= path.size()) {
+    const std::size_t dot = std::min(path.find('.', from), path.size());
+    parts.push_back(path.substr(from, dot - from));
+    from = dot + 1;
+  }
+  std::string where = "all boards";
+  std::size_t first = 0;
+  if (parts.size() > 2 && parts[0] == "boards") {
+    where = parts[1];
+    first = 2;
+    if (parts.size() > 4 && parts[2] == "sessions") {
+      where += ' ' + parts[3];
+      first = 4;
+    }
+  }
+  const std::size_t last = parts.size() > first + 2 ? parts.size() - 2 : first;
+  return {where, parts.size() > last + 1 ? parts[last] + '.' + parts[last + 1] : parts[last]};
+}
+
 std::string percent(double fraction) {
   return fmt::format("{:.2f}", 100 * fraction);
 }
@@ -125,12 +150,14 @@ std::string calibration_page(const CalibrationRun& run, int width) {
                          c.rows, c.candidates, c.weights, 100 * c.hit, 100 * c.hit_prior, 100 * c.loss, 100 * c.loss_prior, c.kept_prior ? "; prior kept" : "");
     }
     TextTable parameters;
+    parameters.column("where", Align::left, true);
     parameters.column("parameter", Align::left, true);
     for (const char* name : {"value", "low", "high", "prior"}) parameters.column(name);
     parameters.column("", Align::left);
     for (const auto& p : f.fit.parameters) {
       const char* remark = !p.determined ? "not determined, prior kept" : p.at_bound ? "at its bound" : "";
-      parameters.row({p.parameter.path, fmt::format("{:.4g}", p.value), fmt::format("{:.4g}", p.low),
+      const auto [where, name] = shown(p.parameter.path);
+      parameters.row({where, name, fmt::format("{:.4g}", p.value), fmt::format("{:.4g}", p.low),
                       fmt::format("{:.4g}", p.high), fmt::format("{:.4g}", p.parameter.prior), remark});
     }
     TextTable spread;

@@ -161,7 +161,9 @@ FitResult least_squares(const std::vector<FitParameter>& parameters, std::size_t
       out.noise = spread();
       if (last) break;
       const Problem final_cost(parameters, residuals, function, options, out.noise, kept);
-      sigma = deviations(final_cost, x, residuals + n, out.noise);
+      // Each parameter uses up one observation.
+      const double free = std::max(1.0, static_cast<double>(residuals) - static_cast<double>(n));
+      sigma = deviations(final_cost, x, residuals + n, out.noise) * std::sqrt(static_cast<double>(residuals) / free);
       for (std::size_t i = 0; i < n; ++i) {
         kept[i] = sigma[static_cast<Eigen::Index>(i)] > kUndetermined * parameters[i].width;
         if (kept[i]) x[i] = prior[i];

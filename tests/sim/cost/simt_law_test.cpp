@@ -73,8 +73,6 @@ void for_all(int shapes_each, Check check, bool evened = true) {
 }
 
 constexpr double kSame = 1 + 1e-6;
-/// A known gap: where an SM's second CTA is the last one, part of it is spread over SMs that are not filled yet.
-constexpr double kEdge = 1.15;
 
 kernel::GemmProblem grown(const SimtProblem& p, std::int64_t batch_times, std::int64_t more_rows,
                           std::int64_t k_times) {
@@ -129,7 +127,7 @@ TEST_CASE("a kernel on twice the GPU is not slower, beyond what CTAs that even o
           better.sms *= 2;
           better.l2 *= 2;
           const double base = seconds(law, kernel, p, split, machine);
-          CHECK(seconds(law, kernel, p, split, better) <= base * (evened ? kEdge : kSame));
+          CHECK(seconds(law, kernel, p, split, better) <= base * kSame);
         },
         evened);
   }
@@ -152,7 +150,7 @@ TEST_CASE("one kernel is never faster on more rows or a larger batch, beyond wha
         [&](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
             const SimtMachine& machine) {
           if (split > 1) return;
-          const double base = seconds(law, kernel, p, 1, machine) / (evened ? kEdge : kSame);
+          const double base = seconds(law, kernel, p, 1, machine) / kSame;
           CHECK(seconds(law, kernel, grown(p, 1, kernel.tile_m, 1), 1, machine) >= base);
           if (p.linear) return;
           for (const std::int64_t factor : {2, 3, 8}) {
