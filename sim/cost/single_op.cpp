@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arch/calibration_document.hpp"
 #include "arch/units/error.hpp"
 #include "sim/cost/analytic.hpp"
 #include "sim/cost/overlap.hpp"
@@ -50,6 +51,10 @@ void SingleOp::read_floors(const arch::ResolvedGpu& gpu) {
     floors_.emplace_back(name, read_floor(tree.at(name)));
     if (name == "default") fallback_ = floors_.back().second;
   }
+  if (gpu.calibration.has("extrapolation.measured_boards")) {
+    const auto boards = gpu.calibration.keys("extrapolation.measured_boards");
+    board_measured_ = std::find(boards.begin(), boards.end(), arch::calibration_key(gpu.board)) != boards.end();
+  }
   if (!gpu.calibration.has("intervals")) return;
   for (const auto& family : gpu.calibration.keys("intervals")) {
     half_widths_[family] = gpu.calibration.number("intervals." + family + ".half_width");
@@ -89,6 +94,14 @@ double SingleOp::half_width(std::string_view family) const {
   return found == half_widths_.end() ? 0.5 : kWider * found->second;
 }
 
+double SingleOp::widening(const Floor& floor, std::span<const kernel::Launch> launches, Seconds time) const {
+  if (launches.empty() || (floor.known && board_measured_)) return 0;
+  double h = half_width(launches.front().family);
+  const auto host = half_widths_.find("host");
+  if (!board_measured_ && host != half_widths_.end()) h += host->second * std::min(1.0, floor.floor_s / time.value);
+  return h;
+}
+
 SingleOp::Timing SingleOp::time(std::span<const kernel::Launch> launches) const {
   Timing out;
   for (const kernel::Launch& launch : launches) {
@@ -102,7 +115,7 @@ SingleOp::Timing SingleOp::time(std::span<const kernel::Launch> launches) const 
   out.time = Seconds{smooth_max2(floor.floor_s, gpu, floor.exponent)};
   out.floor = Seconds{floor.floor_s};
   if (!(floor.delay.scale_s > 0)) {
-    const double h = floor.known || launches.empty() ? 0 : half_width(launches.front().family);
+    const double h = widening(floor, launches, out.time);
     out.low = std::max(0.0, floor.low - h) * out.time;
     out.high = (floor.high + h) * out.time;
     return out;

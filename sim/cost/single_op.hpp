@@ -65,12 +65,15 @@ class SingleOp {
   void read_floors(const arch::ResolvedGpu& gpu);
   const Floor& floor_of(std::span<const kernel::Launch> launches) const;
   double half_width(std::string_view family) const;
+  /// What a call's interval is wider by, as a share of its time, where its board or operation was not measured.
+  double widening(const Floor& floor, std::span<const kernel::Launch> launches, Seconds time) const;
 
   std::unique_ptr<const kernel::CostModel> own_;
   const kernel::CostModel& engine_;
   std::vector<std::pair<std::string, Floor>> floors_;
   std::map<std::string, double, std::less<>> half_widths_;  ///< By launch family, for calls without quantiles.
   Floor fallback_;
+  bool board_measured_ = true;
 };
 
 }  // namespace voltaic::cost

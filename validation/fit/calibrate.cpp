@@ -442,6 +442,12 @@ void Calibrator::keep_spread(const FamilyFit& fit) {
     if (!s.session.empty()) set_quantiles(fmt::format("boards.{}.{}", s.gpu, tail), s);
     if (s.gpu == reference) set_quantiles(tail, s);
   }
+  for (const FitBoard& board : run_.boards) {
+    const auto own = [&](const ResidualSpread& s) { return s.gpu == board.name && s.shapes >= kEnoughRows; };
+    if (std::any_of(fit.spread.begin(), fit.spread.end(), own)) {
+      run_.fitted.set(fmt::format("extrapolation.measured_boards.{}", board.name), 1.0);
+    }
+  }
   for (const KernelSpread& k : fit.kernels) {
     if (k.rows < kEnoughRows || k.half_width > 2 * kHopeless) continue;
     run_.fitted.set(fmt::format("intervals.{}.half_width", k.family), k.half_width);

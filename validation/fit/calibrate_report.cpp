@@ -150,7 +150,7 @@ std::string calibration_page(const CalibrationRun& run, int width) {
                          c.rows, c.candidates, c.weights, 100 * c.hit, 100 * c.hit_prior, 100 * c.loss, 100 * c.loss_prior, c.kept_prior ? "; prior kept" : "");
     }
     TextTable parameters;
-    parameters.column("where", Align::left, true);
+    parameters.column("where", Align::left);
     parameters.column("parameter", Align::left, true);
     for (const char* name : {"value", "low", "high", "prior"}) parameters.column(name);
     parameters.column("", Align::left);
