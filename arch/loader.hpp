@@ -48,7 +48,8 @@ std::vector<std::string> gpu_names();
 /// `name_or_file`: a built-in name, a MIG slice "a100-sxm4-40gb:3g.20gb", or the path of a JSON file, which may be
 /// {"base": NAME, ...overrides}. Unknown names throw ConfigError with the nearest; unknown override paths UsageError
 /// with the nearest.
-/// `calibration_file`: fitted values of your own, laid over those that ship; throws ConfigError for a file that is none.
+/// `calibration_file`: fitted values of your own, laid over those that ship; throws ConfigError for a file that is
+/// none.
 ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Override>& overrides = {},
                         const std::string& calibration_file = "");
 

@@ -94,8 +94,7 @@ report::Interval IntervalModel::combine(std::span<const FamilyTime> families, Se
   const double half = board_factor_ * std::sqrt(square);
 
   const double limit = unknown_share_ * total.value;
-  const bool extrapolated =
-      board_factor_ > 1 || unknown_time > limit || type_time > limit || longer_time > limit;
+  const bool extrapolated = board_factor_ > 1 || unknown_time > limit || type_time > limit || longer_time > limit;
   if (!board_note_.empty()) notes.push_back(board_note_);
   if (!modified_note_.empty()) notes.push_back(modified_note_);
   if (unknown_time > limit)

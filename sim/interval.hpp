@@ -22,10 +22,12 @@ struct FamilyTime {
 };
 
 /// Half widths per family from calibration (`intervals`), and what widens them (`extrapolation`).
-///     half = board * sqrt( sum over families [ rho (sum t h)^2 + (1 - rho) sum (t h)^2 ] + (t_simt h_clock)^2 + (t_host h_host)^2 )
+///     half = board * sqrt( sum over families [ rho (sum t h)^2 + (1 - rho) sum (t h)^2 ] + (t_simt h_clock)^2 +
+///     (t_host h_host)^2 )
 /// over the distinct kernels of a family; h is the 90 % half width of the family's kernels and rho the correlation that
-/// their residuals showed where rows were left out of the fit (1 where nothing was fitted: one wrong constant moves all).
-/// h_clock: how far two measuring sessions of one board lay apart in clock; it moves all products on CUDA cores at once.
+/// their residuals showed where rows were left out of the fit (1 where nothing was fitted: one wrong constant moves
+/// all). h_clock: how far two measuring sessions of one board lay apart in clock; it moves all products on CUDA cores
+/// at once.
 class IntervalModel {
  public:
   explicit IntervalModel(const arch::ResolvedGpu& gpu);

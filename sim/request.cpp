@@ -91,7 +91,8 @@ std::shared_ptr<const workloads::Workload> Runner::workload(const Request& reque
 
 std::shared_ptr<const Simulator> Runner::simulator(const Request& request) {
   return cached(mutex_, simulators_, gpu_key(request), [&] {
-    std::shared_ptr<const arch::ResolvedGpu> gpu = std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, request.overrides, request.calibration));
+    std::shared_ptr<const arch::ResolvedGpu> gpu = std::make_shared<const arch::ResolvedGpu>(
+        arch::resolve_gpu(request.gpu, request.overrides, request.calibration));
     if (request.busy_s > 0) {
       gpu = std::make_shared<const arch::ResolvedGpu>(cost::busy_for(*gpu, Seconds{request.busy_s}));
     }

@@ -31,9 +31,9 @@ struct Request {
   graph::Optimizer optimizer = graph::Optimizer::adam;
   cost::EngineKind engine = cost::EngineKind::analytic;
   std::optional<workloads::AttentionForm> attention;  ///< Default: flash where operands have 16 bits, else unfused.
-  double busy_s = 0;  ///< Measured tables: the GPU rests after this long (cost::busy_for); 0: lasting load.
-  bool include_optimizer = true;                      ///< Measured tables may leave the optimizer out,
-  bool include_loss = true;                           ///< and the loss.
+  double busy_s = 0;              ///< Measured tables: the GPU rests after this long (cost::busy_for); 0: lasting load.
+  bool include_optimizer = true;  ///< Measured tables may leave the optimizer out,
+  bool include_loss = true;       ///< and the loss.
   std::set<std::string> given;
 
   graph::Precision resolved_precision() const;

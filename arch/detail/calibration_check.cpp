@@ -155,8 +155,8 @@ class Check {
     const auto range = [&](double low, double high) {
       if (own < low || own > high) refuse(place, fmt::format("expected {:g} to {:g}, got {:g}", low, high, own));
     };
-    if (place.ends_with("_share") && (place.find("clock_share") != std::string::npos ||
-                                      place.find("start_share") != std::string::npos)) {
+    if (place.ends_with("_share") &&
+        (place.find("clock_share") != std::string::npos || place.find("start_share") != std::string::npos)) {
       return range(0.05, 1);
     }
     if (place.ends_with("/correlation")) return range(0, 1);
@@ -171,9 +171,9 @@ class Check {
 
   /// Effects that a fit may find absent; the others divide or multiply a time.
   static bool may_vanish(std::string_view place) {
-    constexpr std::string_view kEffects[] = {"evening",      "prologue_filled_share", "sector_aligned", "line_aligned",
-                                             "slowdown",     "drift",                 "tlb",            "spill",
-                                             "spill_across", "row_sector_cycles",     "reread"};
+    constexpr std::string_view kEffects[] = {
+        "evening", "prologue_filled_share", "sector_aligned",    "line_aligned", "slowdown", "drift", "tlb",
+        "spill",   "spill_across",          "row_sector_cycles", "reread"};
     const std::string_view name = place.substr(place.rfind('/') + 1);
     return std::find(std::begin(kEffects), std::end(kEffects), name) != std::end(kEffects);
   }

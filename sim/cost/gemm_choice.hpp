@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Which matrix kernel the library takes for a problem, and in how many parts it splits k.
-// On CUDA cores the libraries compare whole waves of CTAs, not times: the score is linear in the logarithms of the waves
-// that 1, 2, 4 and 8 CTAs per SM would need, in how full the last of each is, and in the shape. It was tuned on the
-// library's own boards, so it sees the SMs of the calibration's board, and a what-if on bandwidth, clock or SMs keeps the
-// kernel: more of them is not slower. Only a kernel whose waves take longer on this GPU's SMs than the quickest by more
-// than the guard is passed over. Tensor-core products: see tensor_tile().
+// On CUDA cores the libraries compare whole waves of CTAs, not times: the score is linear in the logarithms of the
+// waves that 1, 2, 4 and 8 CTAs per SM would need, in how full the last of each is, and in the shape. It was tuned on
+// the library's own boards, so it sees the SMs of the calibration's board, and a what-if on bandwidth, clock or SMs
+// keeps the kernel: more of them is not slower. Only a kernel whose waves take longer on this GPU's SMs than the
+// quickest by more than the guard is passed over. Tensor-core products: see tensor_tile().
 #pragma once
 
 #include <vector>
@@ -19,12 +19,12 @@ namespace voltaic::cost {
 /// The kernel as lowering names it.
 kernel::GemmTile to_tile(const SimtKernel& kernel, double split);
 
-/// Terms of the score. Shared by all kernels (calibration "choice.weights", in this order), with x CTAs per SM and z parts
-/// of k: last wave full at q = 1 (x / ceil x), share of the tiles that is output (ln), k per part (ln), last wave full at
-/// the kernel's residency, min(x,1), min(x,4), last wave full at q = 2, 4, 8; where k is split: 1, ln z, ln k, ln z ln k,
-/// ln mn, ln z ln mn, added in place, in place ln z, ln x, ln z ln x, min(x/z,1), min(x/z,4).
-/// Per kernel ("kernels.NAME.score"): 1, ln k, ln m, ln n, ln batch, ln ceil(x/q) for q = 1, 2, 4, 8, last wave full at
-/// q = 1, then one step for each of "choice.k_steps" that k reaches.
+/// Terms of the score. Shared by all kernels (calibration "choice.weights", in this order), with x CTAs per SM and z
+/// parts of k: last wave full at q = 1 (x / ceil x), share of the tiles that is output (ln), k per part (ln), last wave
+/// full at the kernel's residency, min(x,1), min(x,4), last wave full at q = 2, 4, 8; where k is split: 1, ln z, ln k,
+/// ln z ln k, ln mn, ln z ln mn, added in place, in place ln z, ln x, ln z ln x, min(x/z,1), min(x/z,4). Per kernel
+/// ("kernels.NAME.score"): 1, ln k, ln m, ln n, ln batch, ln ceil(x/q) for q = 1, 2, 4, 8, last wave full at q = 1,
+/// then one step for each of "choice.k_steps" that k reaches.
 class SimtChoice {
  public:
   static constexpr std::size_t kShared = 21, kOwn = 10;

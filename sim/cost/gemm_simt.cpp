@@ -161,8 +161,7 @@ double SimtLaw::cycles(const Tiles& t) const {
   const double loop = per_k * t.k_padded;
   // However CTAs even out, the busiest SM multiplies its own.
   const double busiest = t.in_turn * area / t.machine.lanes * t.k_padded;
-  const double issue =
-      std::max(busiest, evened * prologue + std::max(evened, kernel.fill) * loop);
+  const double issue = std::max(busiest, evened * prologue + std::max(evened, kernel.fill) * loop);
   const double rounds = std::max(1.0, t.in_turn / kernel.ctas_per_sm);
   // A step is as many bytes in every type.
   const double steps = t.k_padded * p.a_element / (4 * kernel.k_step);

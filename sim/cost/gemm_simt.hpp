@@ -32,9 +32,9 @@ struct SimtKernel {
   int k_step = 8;  ///< The k loop runs in multiples of this.
   int ctas_per_sm = 2;
   int threads = 256;
-  double efficiency = 1;  ///< Share of the lanes that the main loop keeps busy.
-  double prologue = 0;    ///< Cycles per CTA outside the main loop.
-  double fill = 1;        ///< Below this many CTAs per SM the pipes are not filled.
+  double efficiency = 1;          ///< Share of the lanes that the main loop keeps busy.
+  double prologue = 0;            ///< Cycles per CTA outside the main loop.
+  double fill = 1;                ///< Below this many CTAs per SM the pipes are not filled.
   std::vector<double> splits{1};  ///< Parts of k in which the library ships or takes it.
   std::vector<double> score;      ///< Its own terms of the choice (gemm_choice.hpp); empty: the score does not know it.
 };
@@ -60,17 +60,17 @@ struct SimtTime {
 
 /// Constants of one kind of product (a dense layer, or a batched product) on one architecture.
 ///
-///     C = tiles z b;  N = ceil(C/SMs);  em, en = filled rows and columns of a tile;  miss(x) = clip((x/L2 - keep)/knee, 0, 1)
-///     c = [ tm tn/(lanes eff) + sectors (em [A along k or dense] + en [B along k or dense]) ] (1 + tlb clip(span/S0 - 1, 0, 1) 8/step)
-///     Nh = N, or for CTAs of two warps, which fill an SM half by half, 4 floor(N/4) + {0,2,4,4}[N mod 4]
-///     Ne = (1 - evening) Nh + evening max(C/SMs, 1);   prologue' = prologue (1 - w + w em en/(tm tn))
-///     issue = max( N tm tn kz/lanes,  Ne prologue' + max(Ne, fill) c kz )
-///     wait  = max(1, N/residency) miss(A+B+C) (latency kz/step + first)         DRAM behind a double-buffered loop
-///     bytes = (fA A + fB B + fC C) miss(A+B+C) + re-reads by later waves + sharing lost on long k + sums added in place
-///     t     = ((cycles/clock)^p + (bytes/BW)^p)^(1/p),  cycles = (issue^4 + wait^4)^(1/4)
-/// fA, fB: rows of an operand that lies along k are fetched sector by sector and share DRAM pages only when short; L2 loses
-/// lines between two sectors where the resident CTAs hold more lines open than it has (spill).
-/// Fitted with kernel names known [NEUDATA].
+///     C = tiles z b;  N = ceil(C/SMs);  em, en = filled rows and columns of a tile;  miss(x) = clip((x/L2 -
+///     keep)/knee, 0, 1) c = [ tm tn/(lanes eff) + sectors (em [A along k or dense] + en [B along k or dense]) ] (1 +
+///     tlb clip(span/S0 - 1, 0, 1) 8/step) Nh = N, or for CTAs of two warps, which fill an SM half by half, 4
+///     floor(N/4) + {0,2,4,4}[N mod 4] Ne = (1 - evening) Nh + evening max(C/SMs, 1);   prologue' = prologue (1 - w + w
+///     em en/(tm tn)) issue = max( N tm tn kz/lanes,  Ne prologue' + max(Ne, fill) c kz ) wait  = max(1, N/residency)
+///     miss(A+B+C) (latency kz/step + first)         DRAM behind a double-buffered loop bytes = (fA A + fB B + fC C)
+///     miss(A+B+C) + re-reads by later waves + sharing lost on long k + sums added in place t     = ((cycles/clock)^p +
+///     (bytes/BW)^p)^(1/p),  cycles = (issue^4 + wait^4)^(1/4)
+/// fA, fB: rows of an operand that lies along k are fetched sector by sector and share DRAM pages only when short; L2
+/// loses lines between two sectors where the resident CTAs hold more lines open than it has (spill). Fitted with kernel
+/// names known [NEUDATA].
 class SimtLaw {
  public:
   explicit SimtLaw(const arch::ParameterTree& tree);
@@ -98,17 +98,17 @@ class SimtLaw {
   double clock(const SimtMachine& machine, double cycles) const;
 
   std::vector<SimtKernel> kernels_;
-  double clock_share_, start_share_, ramp_;                   ///< Of the sustained and boost clocks; seconds.
-  double l2_keep_, l2_knee_;                                  ///< In L2 capacities.
-  double overlap_, latency_, latency_first_;                  ///< p; cycles per k step; cycles.
-  double row_sector_, prologue_filled_, evening_;             ///< Cycles per row and k; shares.
-  double row_short_, row_long_;                               ///< Fetch factor of rows below and above a DRAM page.
+  double clock_share_, start_share_, ramp_;        ///< Of the sustained and boost clocks; seconds.
+  double l2_keep_, l2_knee_;                       ///< In L2 capacities.
+  double overlap_, latency_, latency_first_;       ///< p; cycles per k step; cycles.
+  double row_sector_, prologue_filled_, evening_;  ///< Cycles per row and k; shares.
+  double row_short_, row_long_;                    ///< Fetch factor of rows below and above a DRAM page.
   double row_short_bytes_, row_long_bytes_;
   double spill_, spill_from_, spill_across_, spill_columns_;  ///< Of open lines over L2 lines.
   double sector_aligned_, line_aligned_;                      ///< What is left of the excess for aligned rows.
   double store_, store_unaligned_, reread_, drift_;
-  double reduce_, serial_, in_place_, in_place_part_;         ///< Seconds.
-  double tlb_, tlb_span_;                                     ///< Slow-down, and bytes from which it starts.
+  double reduce_, serial_, in_place_, in_place_part_;  ///< Seconds.
+  double tlb_, tlb_span_;                              ///< Slow-down, and bytes from which it starts.
 };
 
 /// Both kinds, and the machine they run on.

@@ -11,8 +11,7 @@
 
 namespace voltaic::cost {
 
-SingleOp::SingleOp(const arch::ResolvedGpu& gpu)
-    : own_(std::make_unique<AnalyticEngine>(gpu)), engine_(*own_) {
+SingleOp::SingleOp(const arch::ResolvedGpu& gpu) : own_(std::make_unique<AnalyticEngine>(gpu)), engine_(*own_) {
   read_floors(gpu);
 }
 
@@ -63,7 +62,8 @@ void SingleOp::read_floors(const arch::ResolvedGpu& gpu) {
 
 /// Softmax kernels and norms by their kind; other vector kernels by their function.
 std::string_view SingleOp::key(const kernel::Launch& launch) {
-  if (const auto* gemm = std::get_if<kernel::GemmKernel>(&launch.detail)) return gemm->problem.linear ? "linear" : "bmm";
+  if (const auto* gemm = std::get_if<kernel::GemmKernel>(&launch.detail))
+    return gemm->problem.linear ? "linear" : "bmm";
   if (std::holds_alternative<kernel::ConvKernel>(launch.detail)) return "conv";
   const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail);
   if (vector == nullptr) return "default";

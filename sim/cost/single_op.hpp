@@ -27,7 +27,7 @@ struct HostDelay {
   double scale_s = 0;      ///< D; 0: none.
   double short_share = 0;  ///< Of the rows.
   double shortest = 0, longest = 0;
-  double quantile = 0.5;   ///< 0.5: least relative error.
+  double quantile = 0.5;  ///< 0.5: least relative error.
   /// Predicted time where everything else takes `base` seconds.
   double time(double base) const;
   /// The delay in seconds that a share `q` of the rows stays below.
@@ -41,13 +41,13 @@ class SingleOp {
   /// The same with another engine for what is no vector kernel; `engine` must outlive this.
   SingleOp(const arch::ResolvedGpu& gpu, const kernel::CostModel& engine);
   struct Timing {
-    Seconds time;             ///< Between the events.
-    Seconds low, high;        ///< 90 % interval of `time`: quantiles of measured over predicted on fit rows left out;
-                              ///< where there were none, the kernel family's half width, widened.
-    Seconds kernel;           ///< Of the kernels alone.
-    Seconds floor;            ///< H: what the host takes at least.
+    Seconds time;       ///< Between the events.
+    Seconds low, high;  ///< 90 % interval of `time`: quantiles of measured over predicted on fit rows left out;
+                        ///< where there were none, the kernel family's half width, widened.
+    Seconds kernel;     ///< Of the kernels alone.
+    Seconds floor;      ///< H: what the host takes at least.
     Seconds delay_below, delay_above;  ///< How far the delay of a row may lie from the one predicted, 5 % and 95 %.
-    kernel::KernelCost main;  ///< Cost of the longest kernel: what bounds the call.
+    kernel::KernelCost main;           ///< Cost of the longest kernel: what bounds the call.
   };
   /// A call that makes these launches; none at all: a call without GPU work.
   Timing time(std::span<const kernel::Launch> launches) const;

@@ -185,8 +185,9 @@ TEST_CASE("kernel rows are predicted or counted, by split", "[validation]") {
 
 TEST_CASE("a row without a time is counted, and asks for no prediction", "[validation]") {
   const Tables tables;
-  const Validation v = run({tables.write("v.csv", "op,gpu,rows,cols,latency_us\nadd,T4,8,8,30\nadd,T4,8,16,\n"
-                                                  "add,T4,8,8,20\n")});
+  const Validation v = run({tables.write("v.csv",
+                                         "op,gpu,rows,cols,latency_us\nadd,T4,8,8,30\nadd,T4,8,16,\n"
+                                         "add,T4,8,8,20\n")});
   CHECK(v.pairs.size() == 2);
   CHECK(skipped(v, "no measured time") == 1);
   CHECK(v.asked() == 2);

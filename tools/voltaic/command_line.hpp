@@ -23,11 +23,11 @@ struct CommandLine {
   std::string fail_above;
   std::string kernel;
   std::string split = "all";
-  std::string gpu, op;             ///< validate: only these rows; calibrate: the boards.
-  std::string calibration;         ///< validate: a calibration file.
-  std::string out, source, date;   ///< calibrate: the file it writes, and what stands in it.
-  bool alone = false;              ///< calibrate: the file replaces what ships.
-  double below_percentile = 100;   ///< calibrate: leave out rows larger than this percentile of their operation.
+  std::string gpu, op;            ///< validate: only these rows; calibrate: the boards.
+  std::string calibration;        ///< validate: a calibration file.
+  std::string out, source, date;  ///< calibrate: the file it writes, and what stands in it.
+  bool alone = false;             ///< calibrate: the file replaces what ships.
+  double below_percentile = 100;  ///< calibrate: leave out rows larger than this percentile of their operation.
 };
 
 /// Thrown for --help and --version: text for standard output, exit code 0.

@@ -150,8 +150,8 @@ void keep_apart(const char* option, const std::string& path, const std::vector<s
   for (const auto& other : others) {
     std::error_code error;
     if (path != other && !std::filesystem::equivalent(path, other, error)) continue;
-    throw UsageError(fmt::format("{}: expected a file of its own, got {}, which this command uses already", option,
-                                 one_line(path)));
+    throw UsageError(
+        fmt::format("{}: expected a file of its own, got {}, which this command uses already", option, one_line(path)));
   }
 }
 

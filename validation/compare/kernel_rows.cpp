@@ -258,8 +258,8 @@ bool is_gpu_file(std::string_view name) {
 }
 
 std::string table_word(std::string_view name_or_file) {
-  std::string word = is_gpu_file(name_or_file) ? std::filesystem::path(name_or_file).stem().string()
-                                               : std::string(name_or_file);
+  std::string word =
+      is_gpu_file(name_or_file) ? std::filesystem::path(name_or_file).stem().string() : std::string(name_or_file);
   std::transform(word.begin(), word.end(), word.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return word;

@@ -18,8 +18,7 @@ namespace {
 
 /// Reasons that say nothing about the model: what the options left out, and what holds no measurement.
 constexpr std::string_view kFitRow = "fit row", kReportRow = "report row", kOtherGpu = "left out by --gpu",
-                           kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config",
-                           kHostOnly = "host only";
+                           kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config", kHostOnly = "host only";
 
 bool is_left_out(std::string_view reason) {
   constexpr std::array kLeftOut{kFitRow, kReportRow, kOtherGpu, kOtherOp, kPeer, kConfig, kNoTime, kHostOnly};

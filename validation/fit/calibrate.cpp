@@ -19,27 +19,13 @@ namespace voltaic::validation {
 namespace {
 
 constexpr int kFolds = 4;
-constexpr double kLowQuantile = 0.05, kHighQuantile = 0.95;
-constexpr double kLeastRatio = 0.01;
 /// A family whose rows left out are further off than this on average is not described by the model: nothing is kept.
 constexpr double kHopeless = 0.5;
-
-using Timings = std::vector<cost::SingleOp::Timing>;
 
 /// Folds follow the split's hash, so that a shape is on the same side on every board.
 int fold_of(const std::string& key) {
   const auto crc = crc32(0, reinterpret_cast<const Bytef*>(key.data()), static_cast<uInt>(key.size()));
   return static_cast<int>(crc / 10 % kFolds);
-}
-
-double quantile(const std::vector<double>& sorted, double q) {
-  if (sorted.empty()) return 1;
-  // Of n observations the i-th splits the next one at i/(n+1).
-  const double n = static_cast<double>(sorted.size());
-  const double at = std::clamp(q * (n + 1) - 1, 0.0, n - 1);
-  const auto i = static_cast<std::size_t>(at);
-  const double t = at - static_cast<double>(i);
-  return i + 1 < sorted.size() ? sorted[i] * (1 - t) + sorted[i + 1] * t : sorted[i];
 }
 
 /// All that one run carries from step to step.
@@ -123,7 +109,8 @@ void Calibrator::read_tables() {
     const auto& own = sessions[gpus[i]];
     if (own.empty()) {
       std::string why;
-      for (const auto& [reason, n] : run_.skipped) why += fmt::format("{}{} ({})", why.empty() ? "; skipped: " : ", ", reason, n);
+      for (const auto& [reason, n] : run_.skipped)
+        why += fmt::format("{}{} ({})", why.empty() ? "; skipped: " : ", ", reason, n);
       throw UsageError(fmt::format("--gpu {}: expected rows to fit on in {}, found none{}", one_line(gpus[i]),
                                    one_line(fmt::format("{}", fmt::join(run_.options.files, ", "))), why));
     }
@@ -175,8 +162,8 @@ std::vector<FitRow> Calibrator::observed(const std::vector<FitRow>& rows, const 
 /// Residuals of a family's rows under values of its parameters.
 class Residuals {
  public:
-  Residuals(const RowTimes& times, const arch::CalibrationDocument& document, const std::vector<FitParameter>& parameters,
-            const std::string& reference, std::vector<FitRow> rows)
+  Residuals(const RowTimes& times, const arch::CalibrationDocument& document,
+            const std::vector<FitParameter>& parameters, const std::string& reference, std::vector<FitRow> rows)
       : times_(times), document_(document), parameters_(parameters), reference_(reference), rows_(std::move(rows)) {}
 
   std::size_t size() const { return rows_.size(); }
@@ -247,117 +234,6 @@ void Calibrator::fit(FitFamily family, const RowTimes& times) {
   run_.families.push_back(std::move(out));
 }
 
-/// Measured over predicted; where a row holds an unknown host delay, of the kernel alone: what beyond the delay's own
-/// spread the kernel must be off by.
-double measured_over_predicted(const cost::SingleOp::Timing& timing, double measured) {
-  const double error = measured - timing.time.value;
-  if (timing.delay_above.value <= 0) return measured / timing.time.value;
-  const double delay = (error < 0 ? timing.delay_below : timing.delay_above).value;
-  const double beyond = std::sqrt(std::max(0.0, error * error - delay * delay));
-  return 1 + std::copysign(beyond, error) / timing.kernel.value;
-}
-
-/// Statistics per board, session and operation. `predicted`: by fits that left the row out; `before`: by the priors.
-std::vector<ResidualSpread> spread_of(const std::vector<FitRow>& rows, const Timings& predicted,
-                                      const Timings& before, const RowTimes& times) {
-  std::map<std::pair<std::size_t, std::string_view>, std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].launches.empty()) continue;
-    std::string_view key;
-    for (const auto& launch : rows[i].launches) {
-      if (key.empty()) key = cost::SingleOp::key(launch);
-    }
-    if (!key.empty()) groups[{rows[i].place, key}].push_back(i);
-  }
-  std::vector<ResidualSpread> out;
-  for (const auto& [key, members] : groups) {
-    ResidualSpread s;
-    s.gpu = times.places()[key.first].name;
-    s.session = times.places()[key.first].session;
-    s.op = key.second;
-    s.rows = static_cast<std::int64_t>(members.size());
-    std::vector<double> ratios;
-    for (const std::size_t i : members) {
-      const double measured = rows[i].row->measured_s;
-      const double error = predicted[i].time.value / measured - 1;
-      s.mape += std::abs(error);
-      s.bias += error;
-      s.mape_prior += std::abs(before[i].time.value / measured - 1);
-      ratios.push_back(measured_over_predicted(predicted[i], measured));
-    }
-    const double n = static_cast<double>(members.size());
-    s.mape /= n;
-    s.bias /= n;
-    s.mape_prior /= n;
-    std::sort(ratios.begin(), ratios.end());
-    s.low = std::max(kLeastRatio, quantile(ratios, kLowQuantile));
-    s.high = quantile(ratios, kHighQuantile);
-    std::set<std::string_view> shapes;
-    for (const std::size_t i : members) shapes.insert(rows[i].row->key);
-    s.shapes = static_cast<std::int64_t>(shapes.size());
-    out.push_back(std::move(s));
-  }
-  return out;
-}
-
-/// Intraclass correlation by analysis of variance: how much of the residuals' variance lies between the groups.
-double intraclass(const std::map<std::string, std::vector<double>>& groups) {
-  double n = 0, sum = 0, squares = 0;
-  for (const auto& [name, values] : groups) {
-    n += static_cast<double>(values.size());
-    squares += static_cast<double>(values.size() * values.size());
-    for (const double v : values) sum += v;
-  }
-  const double g = static_cast<double>(groups.size());
-  if (g < 2 || n <= g) return 0;
-  double between = 0, within = 0;
-  for (const auto& [name, values] : groups) {
-    double mean = 0;
-    for (const double v : values) mean += v / static_cast<double>(values.size());
-    between += static_cast<double>(values.size()) * (mean - sum / n) * (mean - sum / n);
-    for (const double v : values) within += (v - mean) * (v - mean);
-  }
-  between /= g - 1;
-  within /= n - g;
-  const double typical = (n - squares / n) / (g - 1);
-  const double total = between + (typical - 1) * within;
-  return total > 0 ? std::clamp((between - within) / total, 0.0, 1.0) : 0;
-}
-
-/// By launch family, rows whose kernel is longer than the host floor.
-std::vector<KernelSpread> kernels_of(const std::vector<FitRow>& rows, const Timings& predicted) {
-  constexpr double kBeyondFloor = 1.5, kBeyondDelay = 5;
-  std::map<std::string, std::map<std::string, std::vector<double>>> families;
-  std::map<std::string, double> longest;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].launches.empty() || predicted[i].time.value < kBeyondFloor * predicted[i].floor.value) continue;
-    const kernel::Launch& launch = rows[i].launches.front();
-    // Where a row holds an unknown delay, only a kernel that dwarfs it shows its own error.
-    const cost::SingleOp::Timing& t = predicted[i];
-    if (t.kernel < kBeyondDelay * (t.delay_below + t.delay_above)) continue;
-    const double ratio = std::max(0.01, 1 + (rows[i].row->measured_s - t.time.value) / t.kernel.value);
-    const std::string family(launch.family);
-    families[family][fmt::format("{} {}", rows[i].place, launch.name)].push_back(std::log(ratio));
-    longest[family] = std::max(longest[family], rows[i].row->measured_s);
-  }
-  std::vector<KernelSpread> out;
-  for (const auto& [family, groups] : families) {
-    KernelSpread s;
-    s.family = family;
-    std::vector<double> sizes;
-    for (const auto& [name, values] : groups) {
-      for (const double v : values) sizes.push_back(std::abs(v));
-    }
-    std::sort(sizes.begin(), sizes.end());
-    s.rows = static_cast<std::int64_t>(sizes.size());
-    s.half_width = quantile(sizes, 0.9);
-    s.correlation = intraclass(groups);
-    s.longest_s = longest[family];
-    out.push_back(std::move(s));
-  }
-  return out;
-}
-
 /// Each fold predicted by a fit on the others, which starts from the whole fit. Prior and fit are compared on the same
 /// rows: a fit that is worse there is refused, and the spread is then the prior's.
 void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<FitRow>& chosen, const RowTimes& times,
@@ -388,8 +264,8 @@ void Calibrator::left_out(const std::vector<FitRow>& known, const std::vector<Fi
       const Residuals residuals(times, prior, parameters, reference, std::move(others));
       FitOptions options;
       options.max_iterations = 3;
-      const FitResult fit =
-          least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); }, options, start);
+      const FitResult fit = least_squares(
+          parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); }, options, start);
       apply(parameters, values_of(fit), reference, document);
     }
     Timings timings(own.size());
@@ -417,8 +293,8 @@ void Calibrator::keep_values(const FamilyFit& fit) {
   std::vector<double> values;
   for (const auto& p : fit.fit.parameters) {
     // What came from another family stands in no shipped file yet.
-    const bool carried = fit.family == FitFamily::batched && p.parameter.path.find(".sessions.") == std::string::npos && (p.parameter.path.ends_with("bmm.clock_share") ||
-                                                              p.parameter.path.ends_with("bmm.ramp_s"));
+    const bool carried = fit.family == FitFamily::batched && p.parameter.path.find(".sessions.") == std::string::npos &&
+                         (p.parameter.path.ends_with("bmm.clock_share") || p.parameter.path.ends_with("bmm.ramp_s"));
     if (!p.determined && !carried) continue;
     parameters.push_back(p.parameter);
     values.push_back(p.value);
@@ -437,7 +313,8 @@ void Calibrator::keep_spread(const FamilyFit& fit) {
     const std::string session = s.session.empty() ? "" : fmt::format("sessions.{}.", s.session);
     set_quantiles(fmt::format("boards.{}.{}{}", s.gpu, session, tail), s);
     // Where a call's session is not known, the board's first session stands for it.
-    const auto board = std::find_if(run_.boards.begin(), run_.boards.end(), [&](const auto& b) { return b.name == s.gpu; });
+    const auto board =
+        std::find_if(run_.boards.begin(), run_.boards.end(), [&](const auto& b) { return b.name == s.gpu; });
     if (board->sessions.front() != s.session) continue;
     if (!s.session.empty()) set_quantiles(fmt::format("boards.{}.{}", s.gpu, tail), s);
     if (s.gpu == reference) set_quantiles(tail, s);
@@ -456,8 +333,8 @@ void Calibrator::keep_spread(const FamilyFit& fit) {
   }
 }
 
-/// How far the sessions of a board lie apart in clock, for kernels of some milliseconds: what a run whose session is not
-/// known may be off by.
+/// How far the sessions of a board lie apart in clock, for kernels of some milliseconds: what a run whose session is
+/// not known may be off by.
 void Calibrator::keep_clock_spread() {
   constexpr double kTypical = 0.01;  // seconds of load
   for (const FitBoard& board : run_.boards) {

@@ -3,8 +3,8 @@
 //
 // Only fit rows are used (crc32 of the shape key modulo 10 below 6). Families are fitted one after another: first the
 // time of kernels whose name was observed (chosen by the model where the table names none), then the library's choice.
-// The spread of each family is that of rows left out: the fit rows in folds, each predicted with parameters fitted on the
-// other folds. The library's choice and the priors have seen all fit rows.
+// The spread of each family is that of rows left out: the fit rows in folds, each predicted with parameters fitted on
+// the other folds. The library's choice and the priors have seen all fit rows.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,17 @@
 #include "validation/fit/conv_choice_fit.hpp"
 #include "validation/fit/plan.hpp"
 #include "validation/fit/product_choice_fit.hpp"
+#include "validation/fit/residual_spread.hpp"
 
 namespace voltaic::validation {
 
 struct CalibrateOptions {
   std::vector<std::string> files;
-  std::vector<std::string> gpus;  ///< Boards of one architecture or their files, the reference first.
-  std::string source;             ///< What the tables are, for the file's "source" members.
-  std::string date;               ///< Of the file.
-  bool alone = false;             ///< Begin at the priors, and lay the file over them; else at what ships.
+  std::vector<std::string> gpus;       ///< Boards of one architecture or their files, the reference first.
+  std::string source;                  ///< What the tables are, for the file's "source" members.
+  std::string date;                    ///< Of the file.
+  bool alone = false;                  ///< Begin at the priors, and lay the file over them; else at what ships.
   double keep_below_percentile = 100;  ///< Fit rows larger than this percentile of their operation's size are left out.
-};
-
-/// Error of the rows that share board, operation and session, each predicted with parameters fitted without it.
-struct ResidualSpread {
-  std::string gpu, op, session;  ///< `op`: member of "single_op".
-  std::int64_t rows = 0, shapes = 0;  ///< Rows, and distinct shapes among them.
-  double mape_prior = 0, mape = 0, bias = 0;
-  double low = 1, high = 1;  ///< 5 % and 95 % quantile of measured over predicted.
-};
-
-/// Error of kernels that are longer than their host floor: what a network's interval is made of.
-struct KernelSpread {
-  std::string family;      ///< Launch family: "gemm_simt", "elementwise".
-  std::int64_t rows = 0;
-  double half_width = 0;   ///< 90 % quantile of |ln(measured / predicted)|.
-  double correlation = 0;  ///< Share of the error's variance that kernels of one name on one board have in common.
-  double longest_s = 0;    ///< Longest call measured.
 };
 
 struct FamilyFit {
@@ -69,8 +53,8 @@ struct CalibrationRun {
 /// Throws ConfigError for unknown boards or tables, UsageError for boards of several architectures or without rows.
 CalibrationRun calibrate(const CalibrateOptions& options);
 
-std::string calibration_file(const CalibrationRun& run);    ///< Contents of --out.
+std::string calibration_file(const CalibrationRun& run);  ///< Contents of --out.
 std::string calibration_page(const CalibrationRun& run, int width);
-std::string calibration_json(const CalibrationRun& run);    ///< The `result` member of the JSON envelope.
+std::string calibration_json(const CalibrationRun& run);  ///< The `result` member of the JSON envelope.
 
 }  // namespace voltaic::validation

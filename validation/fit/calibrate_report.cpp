@@ -30,10 +30,9 @@ void round_numbers(Json& node) {
 }
 
 Json parameter_json(const FittedParameter& p) {
-  return {{"path", p.parameter.path},          {"value", rounded(p.value)},
-          {"unit", p.parameter.unit},          {"low", rounded(p.low)},
-          {"high", rounded(p.high)},           {"prior", rounded(p.parameter.prior)},
-          {"determined", p.determined},        {"at_bound", p.at_bound}};
+  return {{"path", p.parameter.path},   {"value", rounded(p.value)}, {"unit", p.parameter.unit},
+          {"low", rounded(p.low)},      {"high", rounded(p.high)},   {"prior", rounded(p.parameter.prior)},
+          {"determined", p.determined}, {"at_bound", p.at_bound}};
 }
 
 Json spread_json(const ResidualSpread& s) {
@@ -48,12 +47,9 @@ Json spread_json(const ResidualSpread& s) {
 }
 
 Json family_json(const FamilyFit& f) {
-  Json j{{"family", to_string(f.family)},
-         {"rows", f.rows},
-         {"rows_with_other_kernels", f.no_kernel},
-         {"refused", f.refused},
-         {"iterations", f.fit.iterations},
-         {"residual_deviation", rounded(f.fit.noise)}};
+  Json j{{"family", to_string(f.family)},          {"rows", f.rows},
+         {"rows_with_other_kernels", f.no_kernel}, {"refused", f.refused},
+         {"iterations", f.fit.iterations},         {"residual_deviation", rounded(f.fit.noise)}};
   j["parameters"] = Json::array();
   for (const auto& p : f.fit.parameters) j["parameters"].push_back(parameter_json(p));
   j["spread"] = Json::array();
@@ -146,8 +142,11 @@ std::string calibration_page(const CalibrationRun& run, int width) {
     out += f.refused ? "; REFUSED: worse than the prior on rows left out, every value kept\n" : "\n";
     if (f.product_choice.rows > 0) {
       const auto& c = f.product_choice;
-      out += fmt::format("choice of kernel: {} rows, {} candidates, {} weights; kernel taken {:.1f} % (prior {:.1f}), time lost {:.2f} % (prior {:.2f}){}\n",
-                         c.rows, c.candidates, c.weights, 100 * c.hit, 100 * c.hit_prior, 100 * c.loss, 100 * c.loss_prior, c.kept_prior ? "; prior kept" : "");
+      out += fmt::format(
+          "choice of kernel: {} rows, {} candidates, {} weights; kernel taken {:.1f} % (prior {:.1f}), time lost "
+          "{:.2f} % (prior {:.2f}){}\n",
+          c.rows, c.candidates, c.weights, 100 * c.hit, 100 * c.hit_prior, 100 * c.loss, 100 * c.loss_prior,
+          c.kept_prior ? "; prior kept" : "");
     }
     TextTable parameters;
     parameters.column("where", Align::left);

@@ -13,9 +13,9 @@
 namespace voltaic::validation {
 namespace {
 
-constexpr double kQuantile = 1.645;  ///< 5 % and 95 % of a normal distribution.
+constexpr double kQuantile = 1.645;    ///< 5 % and 95 % of a normal distribution.
 constexpr double kUndetermined = 0.8;  ///< Share of the prior's spread that must be left for "not determined".
-constexpr double kOutlier = 10;      ///< A residual that is no number counts as this one.
+constexpr double kOutlier = 10;        ///< A residual that is no number counts as this one.
 
 double to_inner(const FitParameter& p, double value) {
   return p.logarithmic ? std::log(value) : value;

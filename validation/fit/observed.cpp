@@ -44,7 +44,9 @@ std::optional<std::vector<kernel::Launch>> convolution_launches(const KernelRow&
 
 std::string product_kernel_name(const ObservedKernel& observed) {
   if (!observed.known() || observed.tile_m <= 0 || observed.tile_n <= 0) return "";
-  const std::string_view suffix = contains(observed.name, "sliced") ? "s" : contains(observed.name, "cutlass") ? "c" : "";
+  const std::string_view suffix = contains(observed.name, "sliced")    ? "s"
+                                  : contains(observed.name, "cutlass") ? "c"
+                                                                       : "";
   return fmt::format("{}x{}{}", observed.tile_m, observed.tile_n, suffix);
 }
 

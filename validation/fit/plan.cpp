@@ -160,7 +160,8 @@ constexpr Entry kPlan[] = {
 
 std::string_view unit_of(std::string_view path) {
   for (const std::string_view unit : {"cycles", "bytes", "hz", "s"}) {
-    if (path.size() > unit.size() + 1 && path.ends_with(unit) && path[path.size() - unit.size() - 1] == '_') return unit;
+    if (path.size() > unit.size() + 1 && path.ends_with(unit) && path[path.size() - unit.size() - 1] == '_')
+      return unit;
   }
   return "";
 }
@@ -206,7 +207,7 @@ FitParameter parameter(const Entry& e, std::string path, double prior) {
 }  // namespace
 
 std::string_view to_string(FitFamily family) {
-  constexpr std::array<std::string_view, kFitFamilies> kNames{"pointwise", "softmax", "layer norm",
+  constexpr std::array<std::string_view, kFitFamilies> kNames{"pointwise", "softmax",         "layer norm",
                                                               "linear",    "batched product", "convolution"};
   return kNames[static_cast<std::size_t>(family)];
 }

@@ -21,14 +21,14 @@ FitFamily family_of(const KernelRow& row);
 
 /// A board with the sessions its rows were measured in, the reference first.
 struct FitBoard {
-  std::string name;   ///< Member of "boards" in the calibration file.
+  std::string name;  ///< Member of "boards" in the calibration file.
   std::vector<std::string> sessions;
-  std::string gpu;    ///< Name or file of the GPU.
+  std::string gpu;  ///< Name or file of the GPU.
 };
 
 /// Parameters of a family on these boards with priors from `document`. The first board is the reference: in its first
-/// session short kernels run at the boost clock, by definition (efficiencies and clock cannot be told apart), and boards
-/// without rows inherit its values but for clocks, which are a matter of each board's power limit.
+/// session short kernels run at the boost clock, by definition (efficiencies and clock cannot be told apart), and
+/// boards without rows inherit its values but for clocks, which are a matter of each board's power limit.
 std::vector<FitParameter> fit_plan(FitFamily family, const arch::CalibrationDocument& document,
                                    const std::vector<FitBoard>& boards);
 

@@ -16,11 +16,11 @@
 namespace voltaic::validation {
 namespace {
 
-constexpr double kCap = 0.5;            ///< Largest loss of one row: beyond, a mistake is a mistake.
-constexpr std::size_t kOften = 6;       ///< Rows that make a (kernel, parts) a candidate.
+constexpr double kCap = 0.5;       ///< Largest loss of one row: beyond, a mistake is a mistake.
+constexpr std::size_t kOften = 6;  ///< Rows that make a (kernel, parts) a candidate.
 constexpr std::size_t kFewestRows = 150;
 constexpr double kRidge = 1e-4;
-constexpr double kLossScale = 30;       ///< Brings the second step's gradients to the size of the first's.
+constexpr double kLossScale = 30;  ///< Brings the second step's gradients to the size of the first's.
 
 /// One (kernel, parts of k) for one row.
 struct Candidate {
@@ -35,7 +35,7 @@ struct ChoiceRow {
 };
 
 struct Lists {
-  std::vector<std::string> names;             ///< Kernels, in the law's order.
+  std::vector<std::string> names;  ///< Kernels, in the law's order.
   std::vector<std::vector<double>> splits;
 };
 

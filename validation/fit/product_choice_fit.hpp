@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The rule by which the matrix library takes a kernel on CUDA cores, from the kernels that were seen.
 //
-// Two steps over the candidates (kernel, parts of k) that the fit rows show often enough: first the weights that make the
-// observed candidates most likely under a softmax of the score (multinomial logit), then from one, two and four times
-// those the weights with the least expected |ln(time of the candidate / time of the observed one)|: ties between equally
-// fast kernels are forgiven, dear mistakes are not. Both by L-BFGS on decorrelated terms.
+// Two steps over the candidates (kernel, parts of k) that the fit rows show often enough: first the weights that make
+// the observed candidates most likely under a softmax of the score (multinomial logit), then from one, two and four
+// times those the weights with the least expected |ln(time of the candidate / time of the observed one)|: ties between
+// equally fast kernels are forgiven, dear mistakes are not. Both by L-BFGS on decorrelated terms.
 #pragma once
 
 #include <span>
@@ -22,8 +22,8 @@ struct ProductChoiceFit {
   bool kept_prior = false;          ///< Too few rows, a fixed rule, or no better than the prior.
 };
 
-/// `rows`: fit rows of one kind with their observed kernels. Sets splits, scores and shared weights in `document` and in
-/// `fitted`.
+/// `rows`: fit rows of one kind with their observed kernels. Sets splits, scores and shared weights in `document` and
+/// in `fitted`.
 ProductChoiceFit fit_product_choice(const RowTimes& times, std::span<const FitRow> rows, bool linear,
                                     arch::CalibrationDocument& document, arch::CalibrationDocument& fitted);
 

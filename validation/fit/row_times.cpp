@@ -42,7 +42,8 @@ struct Machine {
 
 /// Calls `take(i, timing)` for each row; machines are made once per place.
 template <class Take>
-void time_rows(const RowTimes& times, const arch::CalibrationDocument& document, std::span<const FitRow> rows, Take take) {
+void time_rows(const RowTimes& times, const arch::CalibrationDocument& document, std::span<const FitRow> rows,
+               Take take) {
   std::vector<std::unique_ptr<Machine>> machines(times.places().size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto& machine = machines[rows[i].place];

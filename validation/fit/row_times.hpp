@@ -41,7 +41,8 @@ class RowTimes {
   void predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows,
                std::span<cost::SingleOp::Timing> timings) const;
   /// The seconds alone.
-  void predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows, std::span<double> seconds) const;
+  void predict(const arch::CalibrationDocument& document, std::span<const FitRow> rows,
+               std::span<double> seconds) const;
 
  private:
   std::vector<arch::ResolvedGpu> boards_;  ///< Specs; the calibration is set per call.
