@@ -250,9 +250,7 @@ void miscellaneous(const TracedNode& node, Sketch& s, Recipe& r) {
   const std::string_view t = node.target;
   if (node.inputs.empty()) {
     r.reason = "shapes are missing";
-  } else if (node.call == "module" && node.output.size() == s.shape(0).size() + 1) {
-    embedding(node, s, r);
-  } else if (t == "embedding") {
+  } else if (t == "embedding" || (node.call == "module" && node.output.size() == s.shape(0).size() + 1)) {
     embedding(node, s, r);
   } else if (t == "dropout" || (node.call == "module" && node.output == s.shape(0))) {
     r.op = "dropout";
