@@ -189,10 +189,9 @@ class Bench {
     if (gemm != nullptr && !gemm->problem.bias) return "bmm";
     const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail);
     if (vector != nullptr && vector->function.empty()) {
-      const std::string kind(kernel::to_string(vector->kind));
       if (vector->kind == kernel::VectorKind::embedding || vector->kind == kernel::VectorKind::dropout ||
           vector->kind == kernel::VectorKind::norm_backward) {
-        return kind;
+        return std::string(kernel::to_string(vector->kind));
       }
     }
     return std::string(cost::SingleOp::key(launch));
@@ -297,7 +296,8 @@ Predicted backward(const Bench& bench, const Recipe& recipe, const graph::OpGrap
   } else {
     add(sum, bench.call(trained, graph::Phase::backward, 0, false));
   }
-  for (double i = 0; i < recipe.autograd_nodes; ++i) add(sum, bench.idle(0));
+  const auto idle_calls = static_cast<std::int64_t>(std::ceil(recipe.autograd_nodes));
+  for (std::int64_t i = 0; i < idle_calls; ++i) add(sum, bench.idle(0));
   for (const auto& shape : recipe.accumulated) {
     const double n = static_cast<double>(graph::elements(shape));
     add(sum, bench.call(kernel::vector::elementwise("add", {n, 8 * n, 4 * n, 2, 4})));

@@ -40,7 +40,7 @@ std::string si(double value, std::string_view unit) {
   constexpr std::array<std::string_view, 11> kPrefixes{"n", "u", "m", "", "k", "M", "G", "T", "P", "E", "Z"};
   const int decade = static_cast<int>(std::floor(std::log10(value) + 1e-9));
   const int step = std::clamp(static_cast<int>(std::floor(decade / 3.0)), -3, 7);
-  const auto prefix = kPrefixes[static_cast<std::size_t>(step + 3)];
+  const auto prefix = kPrefixes[static_cast<std::size_t>(step) + 3];
   return fmt::format("{:.3g} {}{}", value / std::pow(10.0, 3 * step), prefix == "u" ? "µ" : prefix, unit);
 }
 
@@ -130,7 +130,7 @@ std::vector<Dot> dots_of(const std::vector<PlotPoint>& points, bool fit, const A
     const double up = error ? p.error() : p.predicted_s;
     distinct.emplace(static_cast<int>(std::lround(2 * x.at(along))), static_cast<int>(std::lround(2 * y.at(up))));
   }
-  const std::vector<Dot> all(distinct.begin(), distinct.end());
+  std::vector<Dot> all(distinct.begin(), distinct.end());
   if (all.size() <= limit) return all;
   std::vector<Dot> kept;
   for (std::size_t i = 0; i < limit; ++i) kept.push_back(all[i * all.size() / limit]);
@@ -244,7 +244,7 @@ std::string histogram_svg(const std::vector<PlotPoint>& points) {
   const Axis x = error_axis(kLeft, kWidth - kRight);
   Axis y{0, 1.05 * most, false, kHeight - kBottom, kTop, {}};
   const double step = most > 0.4 ? 0.2 : (most > 0.2 ? 0.1 : (most > 0.1 ? 0.05 : 0.02));
-  for (double v = 0; v <= y.high; v += step) y.ticks.push_back({v, fmt::format("{:.0f} %", 100 * v)});
+  for (int i = 0; i * step <= y.high; ++i) y.ticks.push_back({i * step, fmt::format("{:.0f} %", 100 * i * step)});
   std::string body = frame(x, y, "error", "share of rows");
   const double width = (x.to - x.from) / kBins;
   for (std::size_t i = 0; i < kBins; ++i) {
