@@ -58,7 +58,7 @@ std::string convolution_kernel_name(const ObservedKernel& observed, const kernel
   if (contains(name, "explicit_convolve")) return "explicit";
   if (contains(name, "implicit_convolve")) return "implicit";
   if (!contains(name, "scudnn_") || contains(name, "nhwc")) return "";
-  const std::string middle = between(name, "scudnn_", "_nn");
+  std::string middle = between(name, "scudnn_", "_nn");
   const auto volume = middle.find("_3dconv_fprop");
   if (volume == std::string::npos) return middle;
   return "3dconv_" + middle.substr(0, volume) + "_relu_small";

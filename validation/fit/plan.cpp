@@ -17,12 +17,14 @@ namespace {
 enum class Scope : std::uint8_t { architecture, board, reference, settled, session };
 
 struct Entry {
-  FitFamily family;
-  Scope scope;
+  constexpr Entry(FitFamily f, Scope s, std::string_view p, double low, double high, double spread, bool log = true)
+      : path(p), lower(low), upper(high), width(spread), family(f), scope(s), logarithmic(log) {}
   std::string_view path;  ///< One '*' stands for every member there.
   double lower, upper;
   double width;  ///< Of the logarithm; absolute where `logarithmic` is false.
-  bool logarithmic = true;
+  FitFamily family;
+  Scope scope;
+  bool logarithmic;
 };
 
 using F = FitFamily;
