@@ -98,7 +98,7 @@ double SingleOp::widening(const Floor& floor, std::span<const kernel::Launch> la
   if (launches.empty() || (floor.known && board_measured_)) return 0;
   double h = half_width(launches.front().family);
   const auto host = half_widths_.find("host");
-  if (!board_measured_ && host != half_widths_.end()) h += host->second * std::min(1.0, floor.floor_s / time.value);
+  if (host != half_widths_.end()) h += host->second * std::min(1.0, floor.floor_s / time.value);
   return h;
 }
 

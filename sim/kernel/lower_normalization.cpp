@@ -51,8 +51,10 @@ void layer_norm(const OpGraph& graph, const Node& node, Lowered& out) {
     vector::push(out.launches,
                  vector::rowwise("RowwiseMomentsCUDAKernel", VectorKind::reduction, norm.rows, norm.cols, 512,
                                  Pass{norm.n, norm.bytes, 8.0 * static_cast<double>(norm.rows), 1, norm.element}));
-    vector::push(out.launches, vector::rowwise("LayerNormForwardCUDAKernel", VectorKind::elementwise_broadcast,
-                                               norm.rows, norm.cols, 256, pass));
+    Launch apply = vector::rowwise("LayerNormForwardCUDAKernel", VectorKind::elementwise_broadcast, norm.rows,
+                                   norm.cols, 256, pass);
+    std::get<VectorKernel>(apply.detail).function = "layer_norm";
+    vector::push(out.launches, std::move(apply));
     return;
   }
   Launch launch =
