@@ -37,6 +37,7 @@ SquareKernel read_kernel(const arch::ParameterTree& section, const std::string& 
   k.tile_m = static_cast<int>(value("tile_m", 128));
   k.tile_n = static_cast<int>(value("tile_n", 64));
   k.points = static_cast<int>(value("points", 0));
+  k.images = std::max(1, static_cast<int>(value("images_per_cta", 1)));
   k.efficiency = own.number("efficiency");
   k.bias = std::exp(own.number("choice_bias"));
   k.prologue = value("prologue_cycles", 0);
@@ -77,7 +78,8 @@ Traffic traffic_of(const ConvProblem& p, const ConvMachine& m) {
           conv_miss(bytes.input + bytes.weights, m.l2)};
 }
 
-/// Implicit and explicit products: bytes = dram(fI I + fO O + W) + rho 4 C (tm + tn) k miss(I + W).
+/// Implicit and explicit products: bytes = dram(input_passes I + output_passes O + W) +
+/// reread 4 C (tm + tn) k miss(I + W).
 ConvTime implicit_time(const ConvProblem& p, const SquareKernel& k, const ConvMachine& m) {
   const auto gemm = kernel::implicit_gemm(p);
   const Traffic t = traffic_of(p, m);
@@ -104,7 +106,7 @@ ConvTime fused_time(const ConvProblem& p, const SquareKernel& k, const ConvMachi
   constexpr double kOperandsPerChannel = 180 + 288;  // 18 x 10 inputs, 32 x 9 filter taps.
   const auto shape = kernel::winograd_shape(p);
   const Traffic t = traffic_of(p, m);
-  const double ctas = kernel::fused_winograd_ctas(shape, k.name == "fused442");
+  const double ctas = kernel::fused_winograd_ctas(shape, k.images == 4);
   const double operands = p.element_bytes * ctas * kOperandsPerChannel * shape.in;
   const bool whole_rows = std::fmod(static_cast<double>(p.out[2]) * p.element_bytes, kSector) == 0;
   const double stores = k.output + (whole_rows ? 0 : k.ragged_output);
@@ -193,7 +195,7 @@ const SquareKernel* SquareConv::find(std::string_view name) const {
 }
 
 bool SquareConv::takes(const ConvProblem& p, const SquareKernel& k) const {
-  if (k.name == "fused442" && p.n % 4 != 0) return false;  // Its CTA works on four images.
+  if (p.n % k.images != 0) return false;
   return k.points == 0 || (k.points == 16) == (std::max(p.out[1], p.out[2]) <= 14);
 }
 

@@ -19,6 +19,7 @@ struct SquareKernel {
   kernel::ConvAlgorithm algorithm{};
   int tile_m = 0, tile_n = 0;
   int points = 0;  ///< FFT only: 16 or 32.
+  int images = 1;  ///< Images that one CTA works on: the batch must be a multiple.
   double efficiency = 1;
   double bias = 1;  ///< The library takes the smallest bias * time.
   double prologue = 0, fill = 1;
@@ -43,8 +44,8 @@ class SquareConv {
   bool applies(const kernel::ConvProblem& problem) const;
   const std::vector<SquareKernel>& kernels() const { return kernels_; }
   const SquareKernel* find(std::string_view name) const;
-  /// 16-point FFTs are for images of up to 14 pixels, 32-point ones for larger images; fused442 needs whole fours of
-  /// images.
+  /// 16-point FFTs are for images of up to 14 pixels, 32-point ones for larger images; the batch must fill
+  /// a CTA's images.
   bool takes(const kernel::ConvProblem& problem, const SquareKernel& kernel) const;
   ConvTime time(const kernel::ConvProblem& problem, const SquareKernel& kernel, const ConvMachine& machine) const;
   /// Bandwidth over arithmetic for which the library was tuned, in bytes per FMA: its choice does not follow --set.

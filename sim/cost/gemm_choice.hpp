@@ -2,8 +2,8 @@
 // Which matrix kernel the library takes for a problem, and in how many parts it splits k.
 // On CUDA cores the libraries compare whole waves of CTAs, not times: the score is linear in the logarithms of the
 // waves that 1, 2, 4 and 8 CTAs per SM would need, in how full the last of each is, and in the shape. It was tuned on
-// the library's own boards, so it sees the SMs of the calibration's board, and a what-if on bandwidth, clock or SMs
-// keeps the kernel: more of them is not slower. Only a kernel whose waves take longer on this GPU's SMs than the
+// the library's own boards, so it sees the SMs of the calibration's board, and a what-if on bandwidth keeps the kernel:
+// more of it is not slower. Only a kernel whose waves take longer on this GPU's SMs than the
 // quickest by more than the guard is passed over. Tensor-core products: see tensor_tile().
 #pragma once
 

@@ -15,14 +15,9 @@
 
 namespace voltaic::cost {
 
-/// What the events see of one framework call:
-///     T = (H^q + (L + k)^q)^(1/q)      H host floor, L host time left before the first kernel, k time of its kernels
-/// H, L and q per operation from calibration section "single_op"; k with the clock that idle gaps leave.
-/// Some tables hold a host delay D z of unknown cause in every row: z uniform up to `shortest` for a share of the rows,
+/// A host delay D z of unknown cause in every row of some tables: z uniform up to `shortest` for a share of the rows,
 /// from there to `longest` for the others. No shape explains it, so the prediction is that quantile of L + k + D z,
-/// weighted by 1/time, which makes the expected relative error smallest, and the interval spans z.
-/// The calls of a table that were measured in a known session take that session's clocks and host (in_session()).
-/// Fitted: [NEUDATA] FP32 eager rows.
+/// weighted by 1/time, which makes the expected relative error smallest.
 struct HostDelay {
   double scale_s = 0;      ///< D; 0: none.
   double short_share = 0;  ///< Of the rows.
@@ -34,11 +29,16 @@ struct HostDelay {
   double at(double q) const;
 };
 
+/// What the events see of one framework call:
+///     T = (H^q + (L + k + delay)^q)^(1/q)      H host floor, L host time left before the first kernel, k its kernels
+/// H, L and q per operation from calibration section "single_op"; k of products and vector kernels with the clock that
+/// idle gaps leave. The calls of a table that were measured in a known session take that session's clocks and host
+/// (arch::in_session()). Fitted: [NEUDATA] FP32 eager rows.
 class SingleOp {
  public:
   /// `gpu` must outlive this.
   explicit SingleOp(const arch::ResolvedGpu& gpu);
-  /// The same with another engine for what is no vector kernel; `engine` must outlive this.
+  /// The same with another engine; `engine` must outlive this.
   SingleOp(const arch::ResolvedGpu& gpu, const kernel::CostModel& engine);
   struct Timing {
     Seconds time;       ///< Between the events.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "sim/report/units.hpp"
+#include "validation/compare/format.hpp"
 #include "validation/compare/svg_plot.hpp"
 #include "validation/compare/validate.hpp"
 
@@ -24,16 +25,6 @@ std::string escape(std::string_view text) {
     }
   }
   return out;
-}
-
-std::string percent(double fraction) {
-  return fmt::format("{:.1f}", 100 * fraction);
-}
-std::string signed_percent(double fraction) {
-  return fmt::format("{:+.1f}", 100 * fraction);
-}
-std::string time(double seconds) {
-  return report::format_time(Seconds{seconds});
 }
 
 constexpr const char* kPageCss = R"(

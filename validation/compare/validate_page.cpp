@@ -6,6 +6,7 @@
 
 #include "sim/report/text_table.hpp"
 #include "sim/report/units.hpp"
+#include "validation/compare/format.hpp"
 #include "validation/compare/validate.hpp"
 
 namespace voltaic::validation {
@@ -15,16 +16,6 @@ using report::Align;
 using report::TextTable;
 
 constexpr std::size_t kWorstOnPage = 3;
-
-std::string percent(double fraction) {
-  return fmt::format("{:.1f}", 100 * fraction);
-}
-std::string signed_percent(double fraction) {
-  return fmt::format("{:+.1f}", 100 * fraction);
-}
-std::string time(double seconds) {
-  return report::format_time(Seconds{seconds});
-}
 
 std::string every_row(const Validation& v, const report::PageStyle& style) {
   TextTable table;

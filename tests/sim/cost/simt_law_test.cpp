@@ -4,7 +4,6 @@
 #include <cmath>
 #include <random>
 
-#include "arch/calibration_document.hpp"
 #include "tests/sim/cost/gemm_fixture.hpp"
 #include "tests/support/catch.hpp"
 
@@ -42,16 +41,11 @@ double seconds(const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& 
   return law.time(kernel, p, split, machine).total + apart;
 }
 
-/// Calls `check(law, kernel, problem, split, machine)` for kernels, shapes and parts, isolated and under load;
-/// `evened`: with the part of a last wave that the law spreads over all SMs.
+/// Calls `check(law, kernel, problem, split, machine)` for kernels, shapes and parts, isolated and under load.
 template <class Check>
-void for_all(int shapes_each, Check check, bool evened = true) {
+void for_all(int shapes_each, Check check) {
   for (const auto& name : kGpus) {
-    auto gpu = arch::resolve_gpu(name);
-    if (!evened) {
-      gpu.calibration =
-          arch::with_numbers(gpu.calibration, {{"gemm_simt.linear.evening", 0}, {"gemm_simt.bmm.evening", 0}});
-    }
+    const auto gpu = arch::resolve_gpu(name);
     const cost::SimtModel model(gpu);
     for (const bool linear : {true, false}) {
       const SimtLaw& law = model.law(linear);
@@ -116,21 +110,14 @@ TEST_CASE("a kernel on more bandwidth, a larger L2 or a higher clock is not slow
 }
 
 // More resident CTAs hold more lines open, so L2 grows with the SMs.
-TEST_CASE("a kernel on twice the GPU is not slower, beyond what CTAs that even out may lose",
-          "[cost][simt][property]") {
-  for (const bool evened : {false, true}) {
-    for_all(
-        40,
-        [&](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
-            const SimtMachine& machine) {
-          SimtMachine better = machine;
-          better.sms *= 2;
-          better.l2 *= 2;
-          const double base = seconds(law, kernel, p, split, machine);
-          CHECK(seconds(law, kernel, p, split, better) <= base * kSame);
-        },
-        evened);
-  }
+TEST_CASE("a kernel on twice the GPU is not slower", "[cost][simt][property]") {
+  for_all(40, [](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
+                 const SimtMachine& machine) {
+    SimtMachine better = machine;
+    better.sms *= 2;
+    better.l2 *= 2;
+    CHECK(seconds(law, kernel, p, split, better) <= seconds(law, kernel, p, split, machine) * kSame);
+  });
 }
 
 TEST_CASE("one kernel is never faster on a longer k", "[cost][simt][property]") {
@@ -142,23 +129,17 @@ TEST_CASE("one kernel is never faster on a longer k", "[cost][simt][property]") 
   });
 }
 
-TEST_CASE("one kernel is never faster on more rows or a larger batch, beyond what CTAs that even out may gain",
-          "[cost][simt][property]") {
-  for (const bool evened : {false, true}) {
-    for_all(
-        40,
-        [&](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
-            const SimtMachine& machine) {
-          if (split > 1) return;
-          const double base = seconds(law, kernel, p, 1, machine) / kSame;
-          CHECK(seconds(law, kernel, grown(p, 1, kernel.tile_m, 1), 1, machine) >= base);
-          if (p.linear) return;
-          for (const std::int64_t factor : {2, 3, 8}) {
-            CHECK(seconds(law, kernel, grown(p, factor, 0, 1), 1, machine) >= base);
-          }
-        },
-        evened);
-  }
+TEST_CASE("one kernel is never faster on more rows or a larger batch", "[cost][simt][property]") {
+  for_all(40, [](const SimtLaw& law, const SimtKernel& kernel, const SimtProblem& p, double split,
+                 const SimtMachine& machine) {
+    if (split > 1) return;
+    const double base = seconds(law, kernel, p, 1, machine) / kSame;
+    CHECK(seconds(law, kernel, grown(p, 1, kernel.tile_m, 1), 1, machine) >= base);
+    if (p.linear) return;
+    for (const std::int64_t factor : {2, 3, 8}) {
+      CHECK(seconds(law, kernel, grown(p, factor, 0, 1), 1, machine) >= base);
+    }
+  });
 }
 
 TEST_CASE("operands that miss L2 cross DRAM at least once", "[cost][simt][property]") {
