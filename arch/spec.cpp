@@ -10,6 +10,11 @@ FlopsPerSecond GpuSpec::tensor_peak(DataType t) const {
   return {2 * sm.tensor[t] * static_cast<double>(sm.count) * clocks.boost.value};
 }
 
+FlopsPerSecond GpuSpec::sparse_peak(DataType t) const {
+  if (!has_sparse_path(t)) return {0};
+  return {2 * sm.tensor_sparse[t] * static_cast<double>(sm.count) * clocks.boost.value};
+}
+
 FlopsPerSecond GpuSpec::cuda_core_peak(DataType t) const {
   return {2 * sm.cuda_core[t] * static_cast<double>(sm.count) * clocks.boost.value};
 }

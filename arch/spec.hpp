@@ -124,7 +124,10 @@ struct GpuSpec {
   FlopsPerSecond peak(DataType t) const;
   FlopsPerSecond tensor_peak(DataType t) const;
   FlopsPerSecond cuda_core_peak(DataType t) const;
+  /// With 2:4 sparse weights, counting the multiply-adds of the dense product: twice the dense peak on all boards yet.
+  FlopsPerSecond sparse_peak(DataType t) const;
   bool has_tensor_path(DataType t) const { return sm.tensor_cores > 0 && sm.tensor[t] > 0; }
+  bool has_sparse_path(DataType t) const { return has_tensor_path(t) && sm.tensor_sparse[t] > 0; }
 };
 
 std::string_view to_string(Architecture a);

@@ -56,8 +56,8 @@ void NodeKey::tensor(const graph::OpGraph& graph, graph::TensorId id, std::uint6
   const graph::Tensor& t = graph.tensor(id);
   const std::uint64_t maker =
       t.producer == graph::kNoNode ? 255 : static_cast<std::uint64_t>(graph.node(t.producer).op);
-  words_.push_back(
-      pack(static_cast<std::uint64_t>(t.dtype), static_cast<std::uint64_t>(t.role), maker, t.shape.size()));
+  words_.push_back(pack(static_cast<std::uint64_t>(t.dtype),
+                        static_cast<std::uint64_t>(t.role) | (t.sparse ? 128U : 0U), maker, t.shape.size()));
   words_.push_back(view);
   for (const std::int64_t d : t.shape) words_.push_back(static_cast<std::uint64_t>(d));
 }

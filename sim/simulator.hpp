@@ -57,6 +57,13 @@ class Simulator {
 /// Returns a warning to show, or empty ("int8 runs on DP4A, not on tensor cores").
 std::string check_precision(const arch::GpuSpec& gpu, graph::Precision precision);
 
+/// The same for 2:4 sparse weights: throws where the GPU has no sparse path, warns where it has none for this type.
+std::string check_sparsity(const arch::GpuSpec& gpu, graph::Precision precision);
+/// By type: where the GPU multiplies 2:4 sparse weights.
+graph::SparsePaths sparse_paths(const arch::GpuSpec& gpu);
+/// Weight-only quantisation and sparsity serve finished weights, one at a time: throws UnsupportedError otherwise.
+void check_inference_only(bool training, graph::Precision precision, bool sparsity);
+
 /// The type that matrix products multiply in: mixed_fp16 gives fp16.
 DataType multiply_type(graph::Precision precision);
 

@@ -37,6 +37,7 @@ Seconds dram_time(const Launch& launch, const arch::GpuSpec& gpu) {
 }  // namespace
 
 FlopsPerSecond math_peak(const Launch& launch, const arch::GpuSpec& gpu) {
+  if (launch.sparse) return gpu.sparse_peak(launch.math);
   return launch.tensor_cores ? gpu.tensor_peak(launch.math) : gpu.cuda_core_peak(launch.math);
 }
 

@@ -41,9 +41,15 @@ struct Tensor {
   TensorRole role = TensorRole::activation;
   NodeId producer = kNoNode;
   bool trainable = true;  ///< Parameters only: frozen ones get no gradient.
+  bool sparse = false;    ///< Weights only: two of every four along k are kept (2:4).
 
   std::int64_t elements() const { return graph::elements(shape); }
-  double bytes() const { return static_cast<double>(elements()) * bytes_per_element(dtype); }
+  double bytes() const { return static_cast<double>(elements()) * stored_bytes(); }
+  /// Of one element: half of them and two bits of place for each that is kept, where only 2 of 4 are.
+  double stored_bytes() const {
+    const double dense = bytes_per_element(dtype);
+    return sparse ? 0.5 * dense + 0.125 : dense;
+  }
 };
 
 struct Node {

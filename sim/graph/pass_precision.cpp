@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Precision assignment: which type every tensor is stored in and every product is multiplied in.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 
 #include "sim/graph/detail/rebuild.hpp"
+#include "sim/graph/detail/weights.hpp"
 #include "sim/graph/passes.hpp"
 
 namespace voltaic::graph {
 namespace {
 
-constexpr std::array<std::pair<Precision, std::string_view>, 10> kNames{{{Precision::fp64, "fp64"},
+constexpr std::array<std::pair<Precision, std::string_view>, 12> kNames{{{Precision::fp64, "fp64"},
                                                                          {Precision::fp32, "fp32"},
                                                                          {Precision::tf32, "tf32"},
                                                                          {Precision::fp16, "fp16"},
                                                                          {Precision::bf16, "bf16"},
                                                                          {Precision::int8, "int8"},
                                                                          {Precision::int4, "int4"},
+                                                                         {Precision::w8a16, "w8a16"},
+                                                                         {Precision::w4a16, "w4a16"},
                                                                          {Precision::fp8, "fp8"},
                                                                          {Precision::mixed_fp16, "mixed-fp16"},
                                                                          {Precision::mixed_bf16, "mixed-bf16"}}};
@@ -115,46 +119,16 @@ class CastInserter {
   std::vector<TensorId> cache_;  ///< By source tensor: its cast made for the whole step.
 };
 
-/// Parameters that only products (and embeddings) read can be stored as the product reads them.
-void store_weights_as(OpGraph& graph, DataType type) {
-  std::vector<bool> multiplied(graph.tensors().size(), false);
-  std::vector<bool> kept(graph.tensors().size(), false);
-  const auto nodes = graph.nodes();
-  for (std::size_t n = nodes.size();
-       n-- > 0;) {  // backwards: what a view is used for is known before its source is met
-    const Node& node = nodes[n];
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (is_dense_product(node.op) && i < 2) {
-        multiplied[node.inputs[i]] = true;
-      } else if (family(node.op) == OpFamily::view) {
-        for (const TensorId out : node.outputs) {
-          multiplied[node.inputs[i]] = multiplied[node.inputs[i]] || multiplied[out];
-          kept[node.inputs[i]] = kept[node.inputs[i]] || kept[out] || !multiplied[out];
-        }
-      } else if (node.op != OpType::embedding) {
-        kept[node.inputs[i]] = true;
-      }
-    }
-  }
-  std::vector<bool> stored(graph.tensors().size(), false);
-  for (TensorId t = 0; t < graph.tensors().size(); ++t) {
-    Tensor& tensor = graph.tensor(t);
-    stored[t] = tensor.role == TensorRole::parameter && is_floating(tensor.dtype) && multiplied[t] && !kept[t];
-    if (stored[t]) tensor.dtype = type;
-  }
-  for (const Node& node : graph.nodes()) {  // views of such a weight have its type
-    if (family(node.op) != OpFamily::view || node.inputs.empty() || !stored[node.inputs[0]]) continue;
-    for (const TensorId out : node.outputs) {
-      graph.tensor(out).dtype = type;
-      stored[out] = true;
-    }
-  }
+/// Quantised products read both operands alike. An embedding reads whatever its table holds.
+detail::Use use_of_quantised(const Node& node, std::size_t input) {
+  if (is_dense_product(node.op) && input < 2) return detail::Use::multiplied;
+  return node.op == OpType::embedding ? detail::Use::indifferent : detail::Use::kept;
 }
 
 /// Products read `type` and write fp16; activations are quantised by a cast node, once for all products that read them.
 void quantise_products(OpGraph& graph, DataType type) {
   store_as(graph, DataType::fp16);
-  store_weights_as(graph, type);
+  detail::store_weights_as(graph, type, detail::multiplied_weights(graph, use_of_quantised));
   CastInserter inserter(graph);
   for (NodeId n = 0; n < inserter.nodes(); ++n) {
     Node node = inserter.take(n);
@@ -167,6 +141,24 @@ void quantise_products(OpGraph& graph, DataType type) {
     inserter.put(std::move(node));
   }
   graph = inserter.finish();
+}
+
+/// Activations and arithmetic stay fp16; each quantised weight gets a buffer of its scales.
+void quantise_weights(OpGraph& graph, DataType type) {
+  store_as(graph, DataType::fp16);
+  detail::store_weights_as(graph, type, detail::multiplied_weights(graph, detail::use_of_weights));
+  std::vector<bool> scaled(graph.tensors().size(), false);
+  for (const Node& node : graph.nodes()) {
+    const std::optional<TensorId> weight = weight_of(graph, node);
+    if (!weight || scaled[*weight] || graph.tensor(*weight).dtype != type) continue;
+    scaled[*weight] = true;
+    const Tensor& w = graph.tensor(*weight);
+    const std::int64_t k = detail::inner_size(graph, node);
+    if (w.elements() == 0 || k < 1) continue;
+    const std::int64_t group = scale_group(type, k);
+    const Shape shape{w.elements() / k, (k + group - 1) / group};
+    graph.add_tensor({.name = w.name + ".scale", .shape = shape, .dtype = DataType::fp16, .role = TensorRole::buffer});
+  }
 }
 
 /// What autocast does with an operation's inputs. The lists are those of torch/aten autocast_mode [PyTorchAMP].
@@ -311,6 +303,15 @@ const std::vector<Precision>& all_precisions() {
   return all;
 }
 
+bool is_weight_only(Precision precision) {
+  return precision == Precision::w8a16 || precision == Precision::w4a16;
+}
+
+std::int64_t scale_group(DataType stored, std::int64_t k) {
+  constexpr std::int64_t kGroupOf4Bits = 128;
+  return info(stored).bits > 4 ? std::max<std::int64_t>(k, 1) : kGroupOf4Bits;
+}
+
 void assign_precision(OpGraph& graph, Precision precision) {
   switch (precision) {
     case Precision::fp64: return store_as(graph, DataType::fp64);
@@ -320,6 +321,8 @@ void assign_precision(OpGraph& graph, Precision precision) {
     case Precision::bf16: return store_as(graph, DataType::bf16);
     case Precision::int8: return quantise_products(graph, DataType::int8);
     case Precision::int4: return quantise_products(graph, DataType::int4);
+    case Precision::w8a16: return quantise_weights(graph, DataType::int8);
+    case Precision::w4a16: return quantise_weights(graph, DataType::int4);
     case Precision::fp8: return quantise_products(graph, DataType::fp8);
     case Precision::mixed_fp16: return assign_mixed(graph, DataType::fp16);
     case Precision::mixed_bf16: return assign_mixed(graph, DataType::bf16);

@@ -2,6 +2,7 @@
 // Passes over a layer graph: each is one idea, in a file of its own (pass_*.cpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,16 +13,44 @@
 
 namespace voltaic::graph {
 
-enum class Precision : std::uint8_t { fp64, fp32, tf32, fp16, bf16, int8, int4, fp8, mixed_fp16, mixed_bf16 };
+enum class Precision : std::uint8_t {
+  fp64,
+  fp32,
+  tf32,
+  fp16,
+  bf16,
+  int8,
+  int4,
+  w8a16,
+  w4a16,
+  fp8,
+  mixed_fp16,
+  mixed_bf16
+};
 std::string_view to_string(Precision precision);
 std::optional<Precision> parse_precision(std::string_view name);
 const std::vector<Precision>& all_precisions();
 
+/// Weights stored in 8 or 4 bits and multiplied in fp16: w8a16, w4a16.
+bool is_weight_only(Precision precision);
+
 /// Sets the type of every floating tensor and the compute type of every node. Plain precisions convert everything
 /// (int8, int4, fp8: matrix products and convolutions only, the rest runs in fp16). `mixed-*` follow the autocast lists
 /// of PyTorch: products in 16 bit with cast nodes for fp32 parameters, softmax, norms and losses in fp32, others by
-/// widest input.
+/// widest input. Weight-only ones run in fp16 and store the weights of dense layers in integers with fp16 scales.
 void assign_precision(OpGraph& graph, Precision precision);
+
+/// Weights along k that share one fp16 scale: a whole row of 8-bit weights, 128 of 4 bits (the usual group of GPTQ and
+/// AWQ checkpoints).
+std::int64_t scale_group(DataType stored, std::int64_t k);
+
+/// Stores the weights of dense layers 2:4 sparse (Tensor::sparse) where the type they multiply in has a sparse path and
+/// the shape allows it. Every other product and convolution gets its reason as attribute `dense`. Comes after
+/// assign_precision().
+using SparsePaths = std::array<bool, kDataTypes.size()>;  ///< By type: true where it has a sparse path.
+void sparsify_weights(OpGraph& graph, const SparsePaths& paths);
+/// The parameter behind input 1 of a product, through views; nothing where that is no parameter.
+std::optional<TensorId> weight_of(const OpGraph& graph, const Node& node);
 
 struct BackwardOptions {
   /// Add every parameter's gradient to a gradient kept from earlier micro-steps. Otherwise backward's tensor becomes

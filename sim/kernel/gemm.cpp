@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "sim/kernel/lowering.hpp"
 
@@ -16,6 +17,8 @@ namespace {
 constexpr int kWarp = 32;
 /// Registers a thread needs beside its accumulators: addresses, fragments in flight.
 constexpr int kWorkingRegisters = 72;
+/// Bytes a thread loads or stores at once.
+constexpr double kWidestAccess = 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -52,7 +55,30 @@ std::string_view instruction(DataType math, arch::Architecture architecture) {
   }
 }
 
+/// "_align1" where rows start off the 16-byte boundaries that the usual kernels need, as CUTLASS names its kernels.
+std::string alignment_suffix(const GemmProblem& p) {
+  const std::int64_t elements = alignment(p);
+  const auto whole = static_cast<std::int64_t>(kWidestAccess / bytes_per_element(p.math));
+  return elements < whole ? fmt::format("_align{}", elements) : std::string{};
+}
+
+/// Weight-only and sparse products come from libraries of their own.
+std::string special_name(const GemmProblem& p, const GemmTile& t, arch::Architecture architecture) {
+  const int sm = architecture == arch::Architecture::volta    ? 70
+                 : architecture == arch::Architecture::turing ? 75
+                 : architecture == arch::Architecture::hopper ? 90
+                                                              : 80;
+  const auto type = to_string(p.math);
+  if (p.sparse) {
+    return fmt::format("sm{}_xmma_sparse_gemm_{}_{}_tilesize{}x{}x{}_stage{}_sptensor", sm, type, layout(p), t.tile_m,
+                       t.tile_n, t.tile_k, t.stages);
+  }
+  return fmt::format("cutlass_{}_fpA_intB_gemm_{}_{}_{}x{}_{}x{}_{}", sm, type, p.b_bytes < 1 ? "int4" : "int8",
+                     t.tile_m, t.tile_n, t.tile_k, t.stages, layout(p));
+}
+
 std::string tensor_name(const GemmProblem& p, const GemmTile& t, arch::Architecture architecture) {
+  if (p.sparse || p.dequantise) return special_name(p, t, architecture);
   const auto type = to_string(p.math);
   if (architecture == arch::Architecture::hopper) {
     return fmt::format("sm90_xmma_gemm_{}_{}_tilesize{}x{}x{}_stage{}_warpgroup", type, layout(p), t.tile_m, t.tile_n,
@@ -86,8 +112,9 @@ CtaResources resources(const GemmProblem& p, const GemmTile& t, const arch::GpuS
 
 Launch product(const GemmProblem& p, const GemmTile& t, const arch::GpuSpec& gpu) {
   Launch launch;
-  launch.name = t.tensor_cores ? tensor_name(p, t, gpu.architecture) : simt_name(p, t, gpu.architecture);
-  launch.library = "cuBLAS";
+  launch.name =
+      t.tensor_cores ? tensor_name(p, t, gpu.architecture) + alignment_suffix(p) : simt_name(p, t, gpu.architecture);
+  launch.library = p.sparse ? "cuSPARSELt" : p.dequantise ? "CUTLASS" : "cuBLAS";
   launch.family = t.tensor_cores ? "gemm_tensor" : p.linear ? "gemm_simt" : "gemm_simt_batched";
   launch.grid[0] = ceil_div(p.n, t.tile_n);
   launch.grid[1] = ceil_div(p.m, t.tile_m);
@@ -95,6 +122,7 @@ Launch product(const GemmProblem& p, const GemmTile& t, const arch::GpuSpec& gpu
   launch.cta = resources(p, t, gpu);
   launch.math = p.math;
   launch.tensor_cores = t.tensor_cores;
+  launch.sparse = p.sparse && t.tensor_cores;
   const double b = static_cast<double>(p.batch);
   const double m = static_cast<double>(p.m);
   const double n = static_cast<double>(p.n);
@@ -125,6 +153,17 @@ Launch reduction(const GemmProblem& p, const GemmTile& t) {
 }
 
 }  // namespace
+
+std::int64_t alignment(const GemmProblem& p) {
+  const auto bytes = [](std::int64_t row, double element) {
+    const auto whole = static_cast<std::int64_t>(std::max(1.0, kWidestAccess / element));
+    return static_cast<double>(std::gcd(std::max<std::int64_t>(row, 1), whole)) * element;
+  };
+  const double element = bytes_per_element(p.math);
+  const double least = std::min(
+      {bytes(p.transpose_a ? p.m : p.k, element), bytes(p.transpose_b ? p.k : p.n, element), bytes(p.n, p.c_bytes)});
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(least / element));
+}
 
 std::vector<Launch> gemm_launches(const GemmProblem& problem, const GemmTile& tile, const arch::GpuSpec& gpu) {
   if (problem.batch <= 0 || problem.m <= 0 || problem.n <= 0 || problem.k <= 0) return {};

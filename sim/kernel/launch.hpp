@@ -40,7 +40,9 @@ struct GemmProblem {
   bool linear = true;        ///< One 2-d product of a dense layer; false: (strided) batched product.
   bool bias = false;
   DataType math = DataType::fp32;                ///< Type multiplied: fp64, fp32 (SIMT), tf32, fp16, bf16, int8, ...
-  double a_bytes = 4, b_bytes = 4, c_bytes = 4;  ///< Per element.
+  double a_bytes = 4, b_bytes = 4, c_bytes = 4;  ///< Per element; of B with its scales or places.
+  bool dequantise = false;                       ///< B is stored in integers and expanded to `math` inside the kernel.
+  bool sparse = false;  ///< B is 2:4 sparse: multiplied at the sparse rate, `k` counts the dense rows.
   friend bool operator==(const GemmProblem&, const GemmProblem&) = default;
 };
 
@@ -144,12 +146,13 @@ using KernelDetail = std::variant<GemmKernel, ConvKernel, VectorKernel, Attentio
 
 struct Launch {
   std::string name;          ///< As the library names it: "ampere_sgemm_128x64_tn".
-  std::string_view library;  ///< "cuBLAS", "cuDNN", "ATen", "flash-attn", "apex", "driver".
+  std::string_view library;  ///< "cuBLAS", "cuDNN", "CUTLASS", "cuSPARSELt", "ATen", "flash-attn", "apex", "driver".
   std::string_view family;   ///< Calibration and interval family: "gemm_simt", "gemm_tensor", "elementwise", ...
   std::int64_t grid[3] = {1, 1, 1};
   CtaResources cta;
   DataType math = DataType::fp32;  ///< Type in which `work.mac` multiplies.
   bool tensor_cores = false;
+  bool sparse = false;  ///< On the 2:4 path of the tensor cores, where `work.mac` counts the dense product.
   Work work;
   KernelDetail detail;
   double ctas() const {

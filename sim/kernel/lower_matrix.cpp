@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "arch/units/error.hpp"
+#include "sim/graph/passes.hpp"
 #include "sim/kernel/lowering.hpp"
 
 namespace voltaic::kernel {
@@ -91,13 +92,22 @@ GemmProblem problem_of(const OpGraph& graph, const Node& node) {
   }
 }
 
+/// How the right operand lies in memory: plain, 2:4 sparse, or in integers with a 2-byte scale per group along k.
+void store_weights(GemmProblem& p, const Tensor& w, const Target& target) {
+  p.b_bytes = bytes_per_element(w.dtype);
+  p.sparse = w.sparse && target.sparse_weights && target.gpu.has_sparse_path(p.math);
+  if (p.sparse) p.b_bytes = w.stored_bytes();
+  p.dequantise = is_floating(p.math) && !is_floating(w.dtype);
+  if (p.dequantise) p.b_bytes += 2.0 / static_cast<double>(graph::scale_group(w.dtype, p.k));
+}
+
 }  // namespace
 
 Lowered lower_matrix(const OpGraph& graph, const Node& node, const Target& target) {
   GemmProblem p = problem_of(graph, node);
   p.math = multiply_type(node.compute, target.gpu);
   p.a_bytes = bytes_per_element(input(graph, node, 0).dtype);
-  p.b_bytes = bytes_per_element(input(graph, node, 1).dtype);
+  store_weights(p, input(graph, node, 1), target);
   p.c_bytes = bytes_per_element(graph.tensor(node.outputs[0]).dtype);
   Lowered out;
   out.host = p.linear ? HostClass::linear : HostClass::matmul;

@@ -54,6 +54,7 @@ struct Target {
   const arch::GpuSpec& gpu;
   const LibraryChoice& library;
   Framework framework = Framework::eager;
+  bool sparse_weights = true;  ///< false: multiply weights that are stored 2:4 sparse as if they were dense.
 };
 
 /// Lowers one node. Throws UnsupportedError when the GPU lacks what the node's compute type needs, naming what it has.

@@ -10,7 +10,7 @@ TEST_CASE("precision names are read as they are written", "[graph][precision]") 
   for (const Precision p : all_precisions()) CHECK(parse_precision(to_string(p)) == p);
   CHECK(to_string(Precision::mixed_bf16) == "mixed-bf16");
   CHECK_FALSE(parse_precision("mixed"));
-  CHECK(all_precisions().size() == 10);
+  CHECK(all_precisions().size() == 12);
 }
 
 TEST_CASE("fp32 never means TF32, and TF32 changes products only", "[graph][precision]") {
