@@ -246,6 +246,12 @@ std::vector<kernel::Launch> lower_vector(const KernelRow& row, DataType type, co
   return kernel::lower(g, g.node(0), {gpu, library}).launches;
 }
 
+/// Boards that laboratories name shorter or otherwise than `voltaic list gpus`.
+constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
+    {"a100-80gb", "a100-sxm4-80gb"},       {"a100-sxm-80gb", "a100-sxm4-80gb"},  {"h100-80gb", "h100-sxm5-80gb"},
+    {"h100-sxm-80gb", "h100-sxm5-80gb"},   {"h200-sxm-141gb", "h200-sxm5-141gb"}, {"h200-141gb", "h200-sxm5-141gb"},
+};
+
 }  // namespace
 
 bool is_fit_key(std::string_view key) {
@@ -269,6 +275,9 @@ std::string gpu_of(std::string_view table_gpu, const std::vector<std::string>& f
   const std::string name = table_word(table_gpu);
   for (const auto& file : files) {
     if (table_word(file) == name) return file;
+  }
+  for (const auto& [theirs, ours] : kSpellings) {
+    if (theirs == name) return std::string(ours);
   }
   const auto names = arch::gpu_names();
   return std::find(names.begin(), names.end(), name) != names.end() ? name : std::string();

@@ -11,7 +11,9 @@
 
 #include "arch/units/error.hpp"
 #include "validation/compare/kernel_rows.hpp"
+#include "validation/compare/llm_rows.hpp"
 #include "validation/compare/ops_rows.hpp"
+#include "validation/compare/predict_stack.hpp"
 
 namespace voltaic::validation {
 namespace {
@@ -21,7 +23,8 @@ constexpr std::string_view kFitRow = "fit row", kReportRow = "report row", kOthe
                            kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config", kHostOnly = "host only";
 
 bool is_left_out(std::string_view reason) {
-  constexpr std::array kLeftOut{kFitRow, kReportRow, kOtherGpu, kOtherOp, kPeer, kConfig, kNoTime, kHostOnly};
+  constexpr std::array kLeftOut{kFitRow, kReportRow, kOtherGpu, kOtherOp,    kPeer,   kConfig,
+                                kNoTime, kHostOnly,  kSuspect,  kSuperseded, kCeiling};
   return std::find(kLeftOut.begin(), kLeftOut.end(), reason) != kLeftOut.end();
 }
 
@@ -54,12 +57,12 @@ class Filter {
   }
 
   void apply(CsvTable& table, Validation& out) {
-    if (!gpus_.empty() && table.has("gpu")) {
-      const auto dropped =
-          table.keep([&](std::size_t row) { return met(gpus_, lower(table.text(row, "gpu")), met_gpus_); });
+    const char* column = table.has("gpu") ? "gpu" : "hardware";
+    if (!gpus_.empty() && table.has(column)) {
+      const auto dropped = table.keep([&](std::size_t row) { return wants_gpu(lower(table.text(row, column))); });
       skip(out, std::string(kOtherGpu), static_cast<std::int64_t>(dropped));
     }
-    if (!ops_.empty() && is_kernel_table(table)) {
+    if (!ops_.empty() && is_kernel_table(table) && !stack_table(table)) {
       const auto dropped = table.keep([&](std::size_t row) { return met(ops_, table.text(row, "op"), met_ops_); });
       skip(out, std::string(kOtherOp), static_cast<std::int64_t>(dropped));
     }
@@ -72,6 +75,7 @@ class Filter {
     skip(out, std::string(kOtherOp), std::distance(end, out.pairs.end()));
     out.pairs.erase(end, out.pairs.end());
   }
+  bool wants_op(std::string_view op) { return ops_.empty() || met(ops_, op, met_ops_); }
   bool wants_networks() { return ops_.empty() || met(ops_, "network", met_ops_); }
   /// A name that no row bears is a slip of the user.
   void check() const {
@@ -84,6 +88,13 @@ class Filter {
   }
 
  private:
+  /// The table's spelling or ours.
+  bool wants_gpu(const std::string& word) {
+    if (met(gpus_, word, met_gpus_)) return true;
+    const auto [at, fresh] = names_.try_emplace(word);
+    if (fresh) at->second = gpu_of(word);
+    return !at->second.empty() && met(gpus_, at->second, met_gpus_);
+  }
   static bool met(const std::vector<std::string>& wanted, std::string_view word,
                   std::set<std::string, std::less<>>& seen) {
     if (std::find(wanted.begin(), wanted.end(), word) == wanted.end()) return false;
@@ -92,6 +103,7 @@ class Filter {
   }
 
   std::vector<std::string> gpus_, ops_;
+  std::map<std::string, std::string> names_;  ///< Ours by the table's.
   std::set<std::string, std::less<>> met_gpus_, met_ops_;
 };
 
@@ -100,6 +112,14 @@ void predict_networks(Runner& runner, const CsvTable& table, Filter& filter, Val
   if (!filter.wants_networks()) return skip(out, std::string(kOtherOp), rows);
   if (out.options.split == "fit") return skip(out, std::string(kReportRow), rows);
   predict_network_rows(runner, table, out);
+}
+
+/// Published whole-model times: nothing is fitted on them.
+void predict_models(Runner& runner, const CsvTable& table, Filter& filter, Validation& out) {
+  if (out.options.split == "fit") return skip(out, std::string(kReportRow), static_cast<std::int64_t>(table.rows()));
+  const std::size_t first = out.pairs.size();
+  predict_llm_rows(runner, table, out);
+  filter.apply(out, first);
 }
 
 /// Calls inside networks pool by pass; host times alone do not.
@@ -118,12 +138,17 @@ void predict_table(Runner& runner, CsvTable table, Filter& filter, Validation& o
   if (is_config_table(table)) return skip(out, std::string(kConfig), static_cast<std::int64_t>(table.rows()));
   filter.apply(table, out);
   if (is_network_table(table)) return predict_networks(runner, table, filter, out);
+  if (is_llm_table(table)) return predict_models(runner, table, filter, out);
   if (is_ops_table(table)) return predict_operations(runner, table, filter, out);
+  if (const auto kind = stack_table(table)) {
+    return predict_stack_rows(runner, table, *kind, [&](std::string_view op) { return filter.wants_op(op); }, out);
+  }
   if (is_kernel_table(table)) return predict_kernel_rows(runner, table, out);
   throw UnsupportedError(table.path() +
                          ": this kind of table is not read: expected columns of kernels (op,gpu,...,latency_us with "
                          "b,m,n,k or rows,cols or b,c_in,c_out,ksize,h_in,stride,pad), of networks "
-                         "(model,gpu,n_gpus,mode,seq,batch,option,e2e_ms) or of traced operations");
+                         "(model,gpu,n_gpus,mode,seq,batch,option,e2e_ms), of traced operations or of a serving "
+                         "stack's kernels (docs/calibration.md)");
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include "sim/cost/stack_call.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "arch/calibration_document.hpp"
+#include "sim/cost/engine.hpp"
+#include "sim/cost/overlap.hpp"
+
+namespace voltaic::cost {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kTimings{"graph_replay", "kernel_trace", "event_average", "host_clock",
+                                                   "sustained"};
+
+/// Laws that know how many copies the operands were rotated among are told of one where they were reused.
+void reuse_operands(arch::ResolvedGpu& gpu) {
+  std::vector<std::pair<std::string, double>> numbers;
+  for (const auto& law : gpu.calibration.keys("gemm_tensor")) {
+    const std::string path = "gemm_tensor." + law + ".operand_copies";
+    if (gpu.calibration.has(path)) numbers.emplace_back(path, 1);
+  }
+  gpu.calibration = arch::with_numbers(gpu.calibration, numbers);
+}
+
+/// What the laboratory's machine did to the board: its session in the calibration, its operands.
+arch::ResolvedGpu measured_on(const arch::ResolvedGpu& board, const CallProtocol& protocol) {
+  arch::ResolvedGpu gpu = arch::in_session(board, protocol.stack);
+  gpu.operating.toggle = protocol.contents == OperandContents::constant ? 0 : 1;
+  if (protocol.operands == OperandState::reused) reuse_operands(gpu);
+  return gpu;
+}
+
+/// Clocks settle under calls back to back; the few replays of a graph end before, and a host that waits for each call
+/// leaves gaps.
+bool is_lasting(CallTiming timing) {
+  return timing != CallTiming::graph_replay && timing != CallTiming::host_clock;
+}
+
+/// Keys and values of a prompt go to the paged cache.
+struct Append {
+  double bytes = 0, tokens = 0;
+};
+Append appended(std::span<const kernel::Launch> launches) {
+  for (const auto& launch : launches) {
+    const auto* k = std::get_if<kernel::AttentionKernel>(&launch.detail);
+    if (k == nullptr || k->backward) continue;
+    const double tokens = static_cast<double>(k->batch) * static_cast<double>(k->seq_q);
+    const double row = static_cast<double>(k->kv_heads) * static_cast<double>(k->head_dim + k->value_dim);
+    return {tokens * row * k->element_bytes, tokens};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(CallTiming timing) {
+  return kTimings[static_cast<std::size_t>(timing)];
+}
+
+StackCall::StackCall(const arch::ResolvedGpu& board, CallProtocol protocol)
+    : protocol_(std::move(protocol)),
+      gpu_(measured_on(board, protocol_)),
+      engine_(make_engine(EngineKind::analytic, gpu_)),
+      library_(make_library(gpu_)),
+      attention_(gpu_) {
+  read_section(protocol_.stack);
+  read_section(std::string(to_string(protocol_.timing)));
+  if (!gpu_.calibration.has("intervals")) return;
+  for (const auto& family : gpu_.calibration.keys("intervals")) {
+    half_widths_[family] = gpu_.calibration.number("intervals." + family + ".half_width");
+  }
+}
+
+StackCall::Numbers StackCall::read(const arch::ParameterTree& tree) {
+  Numbers n;
+  n.floor_s = tree.number_or("floor_s", 0);
+  n.launch_s = tree.number_or("launch_s", 0);
+  n.gap_s = tree.number_or("gap_s", 0);
+  n.exponent = tree.number_or("exponent", 16);
+  n.append_s_per_byte = tree.number_or("append_s_per_byte", 0);
+  n.append_s_per_token = tree.number_or("append_s_per_token", 0);
+  n.grid_s = tree.number_or("grid_s", 0);
+  n.known = tree.has("measured_over_predicted");
+  // An interval holds its prediction, also where all that was measured lay on one side.
+  n.low = std::min(1.0, tree.number_or("measured_over_predicted.low", 1));
+  n.high = std::max(1.0, tree.number_or("measured_over_predicted.high", 1));
+  return n;
+}
+
+void StackCall::read_section(const std::string& name) {
+  const std::string path = "protocols." + arch::calibration_key(name);
+  if (name.empty() || !gpu_.calibration.has(path)) return;
+  auto& section = sections_.emplace_back();
+  const arch::ParameterTree tree = gpu_.calibration.at(path);
+  for (const auto& call : tree.keys("")) section.emplace(call, read(tree.at(call)));
+}
+
+const StackCall::Numbers& StackCall::numbers(std::string_view call) const {
+  static const Numbers kNone;
+  for (const auto& section : sections_) {
+    if (const auto found = section.find(call); found != section.end()) return found->second;
+  }
+  for (const auto& section : sections_) {
+    if (const auto found = section.find("default"); found != section.end()) return found->second;
+  }
+  return kNone;
+}
+
+double StackCall::half_width(std::string_view family) const {
+  auto found = half_widths_.find(family);
+  if (found == half_widths_.end()) found = half_widths_.find("unknown");
+  return found == half_widths_.end() ? 0.5 : found->second;
+}
+
+kernel::KernelCost StackCall::price(const kernel::Launch& launch) const {
+  kernel::KernelCost cost = is_lasting(protocol_.timing) ? engine_->cost(launch) : engine_->isolated(launch);
+  const auto* attention = std::get_if<kernel::AttentionKernel>(&launch.detail);
+  // The same cache again and again: what L2 holds of it stays.
+  if (attention != nullptr && attention->decode) cost.time = attention_.warm_decode_time(*attention);
+  return cost;
+}
+
+StackCall::Timing StackCall::time(std::span<const kernel::Launch> launches, std::string_view call) const {
+  Timing out;
+  for (const kernel::Launch& launch : launches) {
+    const kernel::KernelCost cost = price(launch);
+    out.kernel += cost.time;
+    if (cost.time > out.main.time) out.main = cost;
+  }
+  const Numbers& n = numbers(call);
+  const Append append = appended(launches);
+  const double gaps = n.gap_s * static_cast<double>(launches.empty() ? 0 : launches.size() - 1);
+  const double base = n.launch_s + gaps + out.kernel.value + n.append_s_per_byte * append.bytes +
+                      n.append_s_per_token * append.tokens;
+  out.floor = Seconds{n.floor_s};
+  out.time = Seconds{n.floor_s > 0 ? smooth_max2(n.floor_s, base, n.exponent) : base};
+  const double h = n.known || launches.empty() ? 0 : half_width(launches.front().family);
+  const double half_grid = n.grid_s / 2;
+  out.low = Seconds{std::max(0.0, std::max(0.0, n.low - h) * out.time.value - half_grid)};
+  out.high = Seconds{(n.high + h) * out.time.value + half_grid};
+  return out;
+}
+
+}  // namespace voltaic::cost

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+#include "validation/compare/predict_stack.hpp"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
+
+#include "arch/units/error.hpp"
+#include "sim/graph/op_graph.hpp"
+#include "sim/kernel/attention_shape.hpp"
+#include "sim/report/units.hpp"
+#include "validation/compare/kernel_rows.hpp"
+
+namespace voltaic::validation {
+namespace {
+
+/// Boards under protocols, made once each.
+class Stacks {
+ public:
+  Stacks(Runner& runner, std::string calibration) : runner_(runner), calibration_(std::move(calibration)) {}
+
+  const cost::StackCall& operator()(const std::string& gpu, const cost::CallProtocol& protocol) {
+    auto& held = held_[fmt::format("{}|{}|{}|{}|{}|{}", gpu, protocol.stack, cost::to_string(protocol.timing),
+                                   static_cast<int>(protocol.contents), static_cast<int>(protocol.operands),
+                                   protocol.attention_library)];
+    if (!held) {
+      Request request;
+      request.gpu = gpu;
+      request.calibration = calibration_;
+      held = std::make_unique<cost::StackCall>(runner_.simulator(request)->gpu(), protocol);
+    }
+    return *held;
+  }
+
+ private:
+  Runner& runner_;
+  std::string calibration_;
+  std::map<std::string, std::unique_ptr<cost::StackCall>> held_;
+};
+
+/// What a call and its protocol give; rows with equal ones share it.
+struct Answer {
+  const StackRow* row = nullptr;
+  const cost::StackCall* stack = nullptr;
+  cost::StackCall::Timing timing;
+  std::string explanation, refused;
+};
+
+std::string explain(const std::vector<kernel::Launch>& launches, const cost::StackCall::Timing& timing) {
+  if (launches.empty()) return "no kernel";
+  const std::string more = launches.size() > 1 ? fmt::format(" and {} more", launches.size() - 1) : "";
+  return fmt::format("{}{} {}, {} bound", launches.front().name, more, report::format_time(timing.kernel),
+                     kernel::to_string(timing.main.bound()));
+}
+
+void answer(Answer& a) {
+  try {
+    const auto launches = lower_stack(a.row->work, {a.stack->gpu().spec, a.stack->library()},
+                                      a.stack->protocol().attention_library);
+    a.timing = a.stack->time(launches, a.row->call);
+    a.explanation = explain(launches, a.timing);
+  } catch (const UnsupportedError& e) {
+    a.refused = e.what();
+    return;
+  }
+  const auto& t = a.timing;
+  if (!std::isfinite(t.time.value) || !std::isfinite(t.low.value) || !std::isfinite(t.high.value)) {
+    a.refused = "the shape is beyond what the model can count";
+  }
+}
+
+Pair pair_of(const StackRow& row, const Answer& a) {
+  Pair pair;
+  pair.gpu = row.table_gpu;
+  pair.op = row.op;
+  pair.dtype = row.dtype;
+  pair.mode = row.mode;
+  pair.origin = row.origin;
+  pair.label = row.label;
+  pair.measured_s = row.measured_s;
+  pair.predicted_s = a.timing.time.value;
+  pair.low_s = a.timing.low.value;
+  pair.high_s = a.timing.high.value;
+  pair.size = row.size;
+  pair.fit = row.fit;
+  pair.family = row.family;
+  pair.explanation = a.explanation;
+  return pair;
+}
+
+/// Operations of one stack on rows of features; tables and positions have the sizes that networks give them.
+std::vector<kernel::Launch> lower_vector(const VectorCall& call, const kernel::Target& target) {
+  constexpr std::int64_t kVocabulary = 32000, kHeadDim = 128;
+  graph::OpGraph g;
+  const auto tensor = [&](graph::Shape shape, DataType type) {
+    graph::Tensor t;
+    t.name = fmt::format("t{}", g.tensors().size());
+    t.shape = std::move(shape);
+    t.dtype = type;
+    return g.add_tensor(t);
+  };
+  std::vector<kernel::Launch> out;
+  for (const std::int64_t cols : call.widths) {
+    graph::Node node;
+    node.id = fmt::format("call{}", cols) + std::to_string(g.nodes().size());
+    node.op = call.op;
+    node.compute = call.type;
+    const graph::Shape rows{call.rows, cols};
+    switch (call.op) {
+      case graph::OpType::embedding:
+        node.inputs = {tensor({call.rows}, DataType::int64), tensor({kVocabulary, cols}, call.type)};
+        break;
+      case graph::OpType::rope: {
+        const std::int64_t head = std::min(cols, kHeadDim);
+        node.inputs = {tensor(rows, call.type), tensor({call.rows, head}, call.type), tensor({call.rows, head}, call.type)};
+        break;
+      }
+      case graph::OpType::rms_norm: node.inputs = {tensor(rows, call.type), tensor({cols}, call.type)}; break;
+      case graph::OpType::layer_norm:
+        node.inputs = {tensor(rows, call.type), tensor({cols}, call.type), tensor({cols}, call.type)};
+        break;
+      case graph::OpType::add:
+      case graph::OpType::mul:
+      case graph::OpType::silu_mul: node.inputs = {tensor(rows, call.type), tensor(rows, call.type)}; break;
+      default: node.inputs = {tensor(rows, call.type)}; break;
+    }
+    node.outputs.push_back(tensor(rows, call.type));
+    const graph::NodeId id = g.add_node(node);
+    auto lowered = kernel::lower(g, g.node(id), target);
+    std::move(lowered.launches.begin(), lowered.launches.end(), std::back_inserter(out));
+  }
+  return out;
+}
+
+std::vector<kernel::Launch> lower_attention_call(const AttentionCall& call, const kernel::Target& target,
+                                                 std::string_view library) {
+  if (library == "flash_attn2" && target.gpu.architecture == arch::Architecture::hopper) {
+    throw UnsupportedError("FlashAttention-2 on Hopper is not modelled: its own is FlashAttention-3");
+  }
+  if (!target.gpu.has_tensor_path(call.kernel.math) && !(target.gpu.sm.cuda_core[call.kernel.math] > 0)) {
+    throw UnsupportedError(fmt::format("{} cannot multiply in {}", target.gpu.name, to_string(call.kernel.math)));
+  }
+  auto out = kernel::attention_launches(call.kernel, target.gpu);
+  if (call.with_backward) {
+    kernel::AttentionKernel gradient = call.kernel;
+    gradient.backward = true;
+    auto more = kernel::attention_launches(gradient, target.gpu);
+    std::move(more.begin(), more.end(), std::back_inserter(out));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Target& target,
+                                        std::string_view attention_library) {
+  if (const auto* p = std::get_if<kernel::GemmProblem>(&work)) {
+    return kernel::gemm_launches(*p, target.library.choose(*p), target.gpu);
+  }
+  if (const auto* p = std::get_if<kernel::ConvProblem>(&work)) {
+    return kernel::conv_launches(target.library.choose(*p), target.gpu);
+  }
+  if (const auto* call = std::get_if<AttentionCall>(&work)) {
+    return lower_attention_call(*call, target, attention_library);
+  }
+  if (const auto* call = std::get_if<VectorCall>(&work)) {
+    return lower_vector(*call, {target.gpu, target.library, call->framework});
+  }
+  return lower_moe(std::get<MoeCall>(work), {target.gpu, target.library, kernel::Framework::tensorrt});
+}
+
+void predict_stack_rows(Runner& runner, const CsvTable& table, StackTable kind,
+                        const std::function<bool(std::string_view)>& wants, Validation& out) {
+  std::vector<std::string> files;
+  std::copy_if(out.options.gpus.begin(), out.options.gpus.end(), std::back_inserter(files), is_gpu_file);
+  const StackRows read = read_stack_rows(table, kind, files);
+  for (const auto& [reason, times] : read.skipped) skip(out, reason, times);
+  for (const auto& [line, times] : read.missed) out.missed[line] += times;
+
+  Stacks stacks(runner, out.options.calibration);
+  std::vector<Answer> answers;
+  std::map<std::string, std::size_t> known;
+  std::vector<std::pair<const StackRow*, std::size_t>> wanted;
+  for (const StackRow& row : read.rows) {
+    if (!wants(row.op)) {
+      skip(out, "left out by --op");
+    } else if (row.fit ? out.options.split == "report" : out.options.split == "fit") {
+      skip(out, row.fit ? "fit row" : "report row");
+    } else {
+      const cost::StackCall& stack = stacks(row.gpu, row.protocol.call);
+      // The protocol's own name stands for the stack: its address is stable and unique.
+      const auto id = fmt::format("{}|{}|{}|{}|{}|{}", fmt::ptr(&stack), row.call, row.dtype, row.op, row.key, row.label);
+      const auto [at, fresh] = known.emplace(id, answers.size());
+      if (fresh) answers.push_back({&row, &stack, {}, {}, {}});
+      wanted.emplace_back(&row, at->second);
+    }
+  }
+  tbb::parallel_for(std::size_t{0}, answers.size(), [&](std::size_t i) { answer(answers[i]); });
+  for (const auto& [row, index] : wanted) {
+    const Answer& a = answers[index];
+    if (a.refused.empty()) {
+      out.pairs.push_back(pair_of(*row, a));
+      continue;
+    }
+    skip(out, a.refused);
+    if (!row->family.empty()) ++out.missed[{row->family, row->table_gpu}];
+  }
+}
+
+}  // namespace voltaic::validation

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "validation/compare/stack_protocol.hpp"
+
+#include <array>
+#include <string>
+#include <utility>
+
+namespace voltaic::validation {
+namespace {
+
+using cost::CallTiming;
+using cost::OperandContents;
+using cost::OperandState;
+
+/// Facts about a source as its publishers state them; operand contents of replayed graphs as their rates betray: above
+/// 1 TFLOP equal kernels reach 289 TFLOP/s on A100 with contents that hardly change, 246 with random ones.
+struct Fact {
+  std::string_view prefix;  ///< Of the source's tag; the first that fits holds.
+  std::string_view stack;   ///< Member of calibration section "protocols".
+  CallTiming timing;
+  OperandContents contents;
+  OperandState operands;
+  std::string_view attention;
+  bool column_major = false;
+};
+constexpr auto kRandom = OperandContents::random;
+constexpr auto kConstant = OperandContents::constant;
+constexpr auto kRotated = OperandState::rotated;
+constexpr auto kReused = OperandState::reused;
+constexpr std::array<Fact, 13> kFacts{{
+    {"aic-sglang", "aic-sglang", CallTiming::graph_replay, kRandom, kRotated, "flashinfer"},
+    {"aic-vllm-0.14", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, "flash_attn"},
+    {"aic-vllm-0.24", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, "flash_attn"},
+    {"aic-vllm", "aic-vllm", CallTiming::graph_replay, kRandom, kRotated, "flash_attn"},
+    {"aic-trtllm", "aic-trtllm", CallTiming::graph_replay, kRandom, kRotated, "trtllm"},
+    {"vidur", "vidur", CallTiming::kernel_trace, kRandom, kReused, "flash_attn"},
+    {"llmservingsim", "llmservingsim", CallTiming::kernel_trace, kRandom, kReused, ""},
+    {"deepbench", "deepbench", CallTiming::event_average, kRandom, kReused, "", true},
+    {"llmcompass", "llmcompass", CallTiming::host_clock, kRandom, kReused, ""},
+    {"azure-bench-guide", "azure-bench-guide", CallTiming::sustained, kRandom, kReused, "flash_attn"},
+    {"fa2-chart", "flash-charts", CallTiming::event_average, kRandom, kReused, "flash_attn"},
+    {"fa3-chart", "flash-charts", CallTiming::event_average, kRandom, kReused, "flash_attn"},
+    {"nvidia-cuda11-chart", "nvidia-chart", CallTiming::event_average, kRandom, kReused, ""},
+}};
+
+/// What tables write under `method` where nothing is known of their source.
+constexpr std::pair<std::string_view, CallTiming> kMethods[] = {
+    {"graph_avg", CallTiming::graph_replay}, {"kernel_trace", CallTiming::kernel_trace},
+    {"event_avg", CallTiming::event_average}, {"avg_many", CallTiming::event_average},
+    {"wallclock", CallTiming::host_clock},    {"sustained", CallTiming::sustained},
+};
+
+}  // namespace
+
+std::optional<StackProtocol> protocol_of(std::string_view source, std::string_view method) {
+  StackProtocol out;
+  for (const Fact& f : kFacts) {
+    if (!source.starts_with(f.prefix)) continue;
+    out.call = {std::string(f.stack), f.timing, f.contents, f.operands, std::string(f.attention)};
+    out.column_major = f.column_major;
+    return out;
+  }
+  for (const auto& [word, timing] : kMethods) {
+    if (!method.starts_with(word)) continue;
+    out.call.timing = timing;
+    out.call.operands = timing == CallTiming::graph_replay ? kRotated : kReused;
+    return out;
+  }
+  return std::nullopt;
+}
+
+}  // namespace voltaic::validation
