@@ -78,8 +78,9 @@ struct Peak {
   std::string name;
 };
 
-Peak peak_of(const arch::GpuSpec& gpu, graph::Precision precision) {
+Peak peak_of(const arch::GpuSpec& gpu, graph::Precision precision, bool sparsity) {
   const DataType t = multiply_type(precision);
+  if (sparsity && gpu.has_sparse_path(t)) return {gpu.sparse_peak(t), fmt::format("{} tensor 2:4", to_string(t))};
   if (gpu.has_tensor_path(t)) return {gpu.tensor_peak(t), fmt::format("{} tensor", to_string(t))};
   return {gpu.cuda_core_peak(t), std::string(to_string(t))};
 }
@@ -90,7 +91,7 @@ void fill_work(report::Prediction& p, const FillInput& in, const std::vector<dou
     p.other_flop += count[d] * in.priced[d]->other_flop;
   }
   p.flop = 2 * p.mac;
-  Peak peak = peak_of(in.gpu.spec, in.options.precision);
+  Peak peak = peak_of(in.gpu.spec, in.options.precision, in.options.sparsity);
   p.peak = peak.rate;
   p.peak_name = std::move(peak.name);
   p.model_flop_utilization = share(p.flop, p.total.value * p.peak.value);

@@ -106,6 +106,7 @@ SimulationOptions Runner::options(const Request& request) {
   options.training = request.training;
   options.precision = request.resolved_precision();
   options.optimizer = request.optimizer;
+  options.sparsity = request.sparsity;
   options.framework = request.framework;
   options.engine = request.engine;
   options.include_optimizer = request.include_optimizer;
@@ -123,6 +124,8 @@ report::Prediction Runner::predict(const Request& request) {
         "--framework tensorrt is an inference engine; --mode training runs under eager, graph or compiled");
   }
   const std::string warning = check_precision(sim->gpu().spec, request.resolved_precision());
+  check_inference_only(request.training, request.resolved_precision(), request.sparsity);
+  if (request.sparsity) check_sparsity(sim->gpu().spec, request.resolved_precision());
   const auto work = workload(request);
 
   report::Prediction p = sim->predict(work->graph, options(request));

@@ -26,6 +26,7 @@ struct Request {
   workloads::RunPhase phase = workloads::RunPhase::whole;
   std::optional<std::int64_t> batch, seq, context, image_height, image_width;
   std::map<std::string, std::int64_t> dims;
+  bool sparsity = false;                      ///< 2:4 sparse weights.
   std::optional<graph::Precision> precision;  ///< Default fp16; in training mixed-fp16.
   kernel::Framework framework = kernel::Framework::eager;
   graph::Optimizer optimizer = graph::Optimizer::adam;

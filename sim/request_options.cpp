@@ -95,7 +95,12 @@ std::string overrides_shown(const Request& r) {
 
 void set_precision(Request& r, std::string_view v) {
   r.precision = choice("precision", v, graph::parse_precision(v),
-                       "fp64, fp32, tf32, fp16, bf16, int8, int4, fp8, mixed-fp16, mixed-bf16");
+                       "fp64, fp32, tf32, fp16, bf16, int8, int4, w8a16, w4a16, fp8, mixed-fp16, mixed-bf16");
+}
+
+void set_sparsity(Request& r, std::string_view v) {
+  if (v != "none" && v != "2:4") refuse("sparsity", "none or 2:4", v);
+  r.sparsity = v == "2:4";
 }
 
 void set_attention(Request& r, std::string_view v) {
@@ -124,10 +129,10 @@ void set_engine(Request& r, std::string_view v) {
 /// For options of the design whose part is still to come: the neutral value is taken, any other exits 4 by name.
 template <int Which>
 void set_future(Request&, std::string_view v) {
-  constexpr std::string_view kNames[] = {"--sparsity", "--system",       "--gpus",     "--devices",
+  constexpr std::string_view kNames[] = {"--system",   "--gpus",         "--devices",
                                          "--parallel", "--global-batch", "--recompute"};
-  constexpr std::string_view kNeutral[] = {"none", "", "1", "0", "", "", "none"};
-  if (Which == 2) whole_number("gpus", v);
+  constexpr std::string_view kNeutral[] = {"", "1", "0", "", "", "none"};
+  if (Which == 1) whole_number("gpus", v);
   if (v != kNeutral[Which] || v.empty()) not_built(fmt::format("{} {}", kNames[Which], one_line(v)));
 }
 
@@ -158,7 +163,8 @@ const std::vector<RequestOption>& request_options() {
          return r.image_height ? fmt::format("{}x{}", *r.image_height, *r.image_width) : std::string("model default");
        }},
       {"dim", "name=N", "value of a named dimension of a graph file", true, true, set_dim, dims_shown},
-      {"precision", "TYPE", "fp64 fp32 tf32 fp16 bf16 int8 int4 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32",
+      {"precision", "TYPE",
+       "fp64 fp32 tf32 fp16 bf16 int8 int4 w8a16 w4a16 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32",
        false, false, set_precision, [](const Request& r) { return std::string(to_string(r.resolved_precision())); }},
       {"framework", "NAME", "eager graph compiled tensorrt: launch and fusion behaviour", false, false,
        [](Request& r, std::string_view v) {
@@ -185,19 +191,19 @@ const std::vector<RequestOption>& request_options() {
          r.calibration = v;
        },
        [](const Request& r) { return r.calibration.empty() ? std::string("built in") : r.calibration; }},
-      {"sparsity", "2:4", "2:4 sparse weights (not built yet)", false, false, set_future<0>,
+      {"sparsity", "none|2:4", "2:4 sparse weights in matrix products (Ampere and later, inference)", false, false,
+       set_sparsity, [](const Request& r) { return std::string(r.sparsity ? "2:4" : "none"); }},
+      {"system", "NAME", "several GPUs (not built yet)", false, false, set_future<0>,
        [](const Request&) { return std::string("none"); }},
-      {"system", "NAME", "several GPUs (not built yet)", false, false, set_future<1>,
-       [](const Request&) { return std::string("none"); }},
-      {"gpus", "N", "number of GPUs (only 1 yet)", false, false, set_future<2>,
+      {"gpus", "N", "number of GPUs (only 1 yet)", false, false, set_future<1>,
        [](const Request&) { return std::string("1"); }},
-      {"devices", "LIST", "devices of a system (not built yet)", false, false, set_future<3>,
+      {"devices", "LIST", "devices of a system (not built yet)", false, false, set_future<2>,
        [](const Request&) { return std::string("0"); }},
-      {"parallel", "SPEC", "dp=,tp=,pp=,... (not built yet)", false, false, set_future<4>,
+      {"parallel", "SPEC", "dp=,tp=,pp=,... (not built yet)", false, false, set_future<3>,
        [](const Request&) { return std::string("none"); }},
-      {"global-batch", "N", "samples per step over all replicas (not built yet)", false, false, set_future<5>,
+      {"global-batch", "N", "samples per step over all replicas (not built yet)", false, false, set_future<4>,
        [](const Request&) { return std::string("batch"); }},
-      {"recompute", "none", "activation recomputation (only none yet)", false, false, set_future<6>,
+      {"recompute", "none", "activation recomputation (only none yet)", false, false, set_future<5>,
        [](const Request&) { return std::string("none"); }},
   };
   return table;

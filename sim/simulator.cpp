@@ -13,6 +13,7 @@
 #include "sim/fill.hpp"
 #include "sim/host_model.hpp"
 #include "sim/node_memo.hpp"
+#include "sim/quantised.hpp"
 
 namespace voltaic {
 namespace {
@@ -21,8 +22,9 @@ constexpr std::size_t kEngines = 2;
 
 /// From the forward graph in fp32 to the graph that runs. Casts of mixed precision come first, so that they are
 /// differentiated too.
-void run_passes(graph::OpGraph& g, const SimulationOptions& o) {
+void run_passes(graph::OpGraph& g, const SimulationOptions& o, const arch::GpuSpec& gpu) {
   graph::assign_precision(g, o.precision);
+  if (o.sparsity) graph::sparsify_weights(g, sparse_paths(gpu));
   if (o.training) {
     graph::append_backward(g);
     if (o.include_optimizer) graph::append_optimizer(g, o.optimizer, o.precision);
@@ -36,7 +38,7 @@ std::uint64_t salt_of(cost::EngineKind engine, kernel::Framework framework) {
 }
 
 void check_options(const SimulationOptions& o) {
-  if (o.sparsity) throw UnsupportedError("2:4 sparsity is not built yet");
+  check_inference_only(o.training, o.precision, o.sparsity);
   ensure(o.samples >= 0 && o.tokens_per_sample >= 0 && o.kv_cache_elements >= 0,
          "sizes of a request must not be negative");
 }
@@ -65,6 +67,8 @@ struct Simulator::Impl {
 
   std::shared_ptr<const PricedNode> price(const graph::OpGraph& g, const graph::Node& node,
                                           const kernel::Target& target, const kernel::CostModel& model) const;
+  std::shared_ptr<const PricedNode> price_best(const graph::OpGraph& g, const graph::Node& node,
+                                               const kernel::Target& target, const kernel::CostModel& model) const;
   void check_cost(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
   void price_all(report::Prediction& p, const SimulationOptions& options,
                  std::vector<std::shared_ptr<const PricedNode>>& priced) const;
@@ -104,6 +108,19 @@ std::shared_ptr<const PricedNode> Simulator::Impl::price(const graph::OpGraph& g
   return out;
 }
 
+/// An inference engine times the sparse and the dense kernel and keeps dense weights where those are as fast. Others
+/// run what they are told to.
+std::shared_ptr<const PricedNode> Simulator::Impl::price_best(const graph::OpGraph& g, const graph::Node& node,
+                                                              const kernel::Target& target,
+                                                              const kernel::CostModel& model) const {
+  auto told = price(g, node, target, model);
+  if (target.framework != kernel::Framework::tensorrt || !has_sparse_weight(g, node)) return told;
+  kernel::Target dense = target;
+  dense.sparse_weights = false;
+  auto other = price(g, node, dense, model);
+  return other->row.gpu_time <= told->row.gpu_time ? other : told;
+}
+
 /// Fills `nodes` and `distinct`: each distinct node is lowered once per prediction at most, and once per simulator
 /// usually.
 void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& o,
@@ -123,7 +140,7 @@ void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& 
     if (fresh) {
       std::shared_ptr<const PricedNode> node = memo.find(key);
       if (!node) {
-        node = price(p.graph, nodes[i], target, model);
+        node = price_best(p.graph, nodes[i], target, model);
         memo.insert(key, node);
       }
       p.distinct.push_back(node->row);
@@ -175,10 +192,16 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
   if (std::string warning = check_precision(impl_->gpu->spec, options.precision); !warning.empty()) {
     p.warnings.push_back(std::move(warning));
   }
+  if (options.sparsity) {
+    std::string warning = check_sparsity(impl_->gpu->spec, options.precision);
+    if (!warning.empty()) p.warnings.push_back(std::move(warning));
+  }
   p.graph = std::move(forward);
-  run_passes(p.graph, options);
+  run_passes(p.graph, options, impl_->gpu->spec);
   std::vector<std::shared_ptr<const PricedNode>> priced;
   impl_->price_all(p, options, priced);
+  if (options.sparsity) store_unused_sparsity_dense(p);
+  p.assumptions = storage_assumptions(options.precision, options.sparsity);
   const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
   p.timeline = play_all(p, host, priced);
   fill(p, {*impl_->gpu, options, impl_->intervals, priced});

@@ -23,9 +23,9 @@ void write_compare_row(JsonWriter& w, const CompareRow& r) {
   w.end_object();
 }
 
-void write_layer_class(JsonWriter& w, const LayerClass& c) {
-  w.begin_object();
-  w.member("name", c.name);
+/// What a class of layers and a single layer have in common: a value per row, and the reason.
+template <class Layer>
+void write_sides(JsonWriter& w, const Layer& c) {
   w.key("time_s");
   w.begin_array();
   for (const Seconds t : c.time) w.value(t.value);
@@ -39,6 +39,23 @@ void write_layer_class(JsonWriter& w, const LayerClass& c) {
   for (const auto& b : c.bound) w.value(b);
   w.end_array();
   w.member("reason", c.reason);
+}
+
+void write_layer_class(JsonWriter& w, const LayerClass& c) {
+  w.begin_object();
+  w.member("name", c.name);
+  write_sides(w, c);
+  w.end_object();
+}
+
+void write_compared_layer(JsonWriter& w, const ComparedLayer& l) {
+  w.begin_object();
+  w.member("name", l.name);
+  w.member("op", l.op);
+  w.member("phase", graph::to_string(l.phase));
+  w.member("count", l.count);
+  w.member("shape", l.shape);
+  write_sides(w, l);
   w.end_object();
 }
 
@@ -105,6 +122,10 @@ std::string comparison_json(const Comparison& comparison, const Envelope& envelo
   w.key("layer_classes");
   w.begin_array();
   for (const auto& c : comparison.layer_classes) write_layer_class(w, c);
+  w.end_array();
+  w.key("layers");
+  w.begin_array();
+  for (const auto& l : comparison.layers) write_compared_layer(w, l);
   w.end_array();
   w.end_object();
   return end_document(w);

@@ -28,6 +28,7 @@ struct KernelRow {
 struct NodeRow {
   std::uint32_t node = 0;      ///< Index in the graph.
   std::uint32_t distinct = 0;  ///< Index into Prediction::distinct.
+  double repeats = 1;          ///< Steps it stands for (--generate: all decode steps).
 };
 struct DistinctNode {
   std::vector<KernelRow> kernels;

@@ -34,9 +34,23 @@ struct LayerClass {
   std::string reason;
 };
 
+/// Equal operations of the workload, side by side.
+struct ComparedLayer {
+  std::string name;  ///< With '*' for numbers that differ.
+  std::string op;
+  graph::Phase phase = graph::Phase::forward;
+  double count = 0;
+  std::string shape;          ///< "m = 4096, n = 1024, k = 1024" of products, else empty.
+  std::vector<Seconds> time;  ///< All of them together, one per row; 0 where a row lacks them.
+  std::vector<std::string> bound;
+  std::vector<double> speedup;
+  std::string reason;
+};
+
 struct Comparison {
   std::vector<CompareRow> rows;
   std::vector<LayerClass> layer_classes;
+  std::vector<ComparedLayer> layers;  ///< Where rows differ in precision or sparsity; longest first.
 };
 
 struct SweepPoint {

@@ -22,6 +22,30 @@ std::string gib(std::int64_t bytes) {
   return format_gib(static_cast<double>(bytes));
 }
 
+/// The longest layers with what each gains and why; the rest in one line.
+std::string layers_text(const Comparison& comparison, const PageStyle& style) {
+  constexpr std::size_t kShown = 12;
+  if (comparison.layers.empty()) return {};
+  TextTable table;
+  table.column("layer", Align::left, true);
+  table.column("count");
+  for (const auto& r : comparison.rows) table.column(r.label);
+  std::string reasons;
+  const std::size_t shown = std::min(kShown, comparison.layers.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const ComparedLayer& l = comparison.layers[i];
+    std::vector<std::string> cells{l.name, format_count(l.count)};
+    for (const Seconds t : l.time) cells.push_back(format_time(t));
+    table.row(std::move(cells));
+    reasons +=
+        wrap(fmt::format("{}{}: {}", l.name, l.shape.empty() ? "" : " (" + l.shape + ")", l.reason), style.width, "  ");
+  }
+  std::string out = '\n' + table.render(style) + reasons;
+  const std::size_t rest = comparison.layers.size() - shown;
+  if (rest > 0) out += fmt::format("  {} more in --json\n", rest);
+  return out;
+}
+
 }  // namespace
 
 std::string compare_page(const Comparison& comparison, const PageStyle& style) {
@@ -56,7 +80,7 @@ std::string compare_page(const Comparison& comparison, const PageStyle& style) {
   for (const auto& c : comparison.layer_classes) {
     if (!c.reason.empty()) out += wrap(c.name + ": " + c.reason, style.width, "  ");
   }
-  return out;
+  return out + layers_text(comparison, style);
 }
 
 std::string sweep_page(std::span<const SweepPoint> points, const PageStyle& style) {

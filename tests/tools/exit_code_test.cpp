@@ -31,6 +31,8 @@ TEST_CASE("usage errors exit 2 and name the nearest right word", "[commands][err
   check_refusal("predict bert-large --batch 1,2", 2, "sweep");
   check_refusal("predict bert-large --batch 1 --batch 2", 2, "2 times");
   check_refusal("predict bert-large --precision fp17", 2, "mixed-bf16");
+  check_refusal("predict bert-large --precision w4", 2, "w4a16");
+  check_refusal("predict bert-large --sparsity 1:2", 2, "none or 2:4");
   check_refusal("predict bert-large --set gpu.dram.peak_bandwith=2TB/s", 2, "peak_bandwidth");
   check_refusal("predict bert-large --set gpu.sm.count", 2, "=");
   check_refusal("predict bert-large --fail-if time_s.totl\\>1", 2, "total");
@@ -58,7 +60,13 @@ TEST_CASE("what is not built or not possible exits 4 by name", "[commands][error
   for (const char* name : {"fit", "scale", "plan", "serve", "import"})
     check_refusal(std::string(name) + " bert-large", 4, name);
   check_refusal("predict bert-large --engine cycle", 4, "cycle");
-  check_refusal("predict bert-large --sparsity 2:4", 4, "--sparsity");
+  check_refusal("predict bert-large --sparsity 2:4 --gpu v100-sxm2-16gb", 4, "v100-sxm2-16gb has no 2:4");
+  check_refusal("predict bert-large --sparsity 2:4 --gpu t4", 4, "int8 (tensor cores)");
+  check_refusal("predict bert-large --sparsity 2:4 --mode training", 4, "training");
+  check_refusal("predict bert-large --precision w8a16 --mode training", 4, "w8a16");
+  check_refusal("predict bert-large --precision w4a16 --sparsity 2:4", 4, "w4a16");
+  check_refusal("predict bert-large --precision w4a16 --set gpu.sm.tensor_cores=0", 4, "FP16 tensor cores");
+  check_refusal("predict bert-large --precision int4 --gpu h100-sxm5-80gb", 4, "INT4");
   check_refusal("predict bert-large --parallel dp=8", 4, "--parallel");
   check_refusal("predict bert-large --precision bf16 --gpu v100-sxm2-16gb", 4, "fp16");
   check_refusal("predict bert-large --precision tf32 --gpu v100-sxm2-16gb", 4, "fp32");

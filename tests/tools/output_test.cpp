@@ -43,6 +43,7 @@ TEST_CASE("every command's JSON meets its schema", "[commands][schema]") {
   check_schema("predict", "predict op:copy,bytes=1GiB --json");
   check_schema("explain", "explain gpt2-large --seq 128 --json");
   check_schema("compare", "compare bert-large --gpu v100-sxm2-16gb,a100-sxm4-40gb --json");
+  check_schema("compare", "compare bert-large --sparsity none,2:4 --json");
   check_schema("sweep", "sweep resnet50 --batch 1:8:*2 --json");
   check_schema("list", "list gpus --json");
   check_schema("list", "list operations --json");

@@ -11,8 +11,9 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Numbers between dots or at the end of a name become '*'; "conv2d" keeps its digit.
-std::string pattern(const std::string& name) {
+}  // namespace
+
+std::string name_pattern(const std::string& name) {
   std::string out;
   for (std::size_t i = 0; i < name.size();) {
     std::size_t end = i;
@@ -31,8 +32,6 @@ std::string pattern(const std::string& name) {
   return out;
 }
 
-}  // namespace
-
 kernel::Bound LayerGroup::bound() const {
   return static_cast<kernel::Bound>(std::max_element(by_bound.begin(), by_bound.end()) - by_bound.begin());
 }
@@ -49,7 +48,7 @@ std::vector<LayerGroup> layer_groups(const Prediction& p) {
   std::vector<std::string> first_name;
   const auto rows = rows_by_node(p);
   for (const auto& layer : p.layers) {
-    const std::string name = pattern(layer.id);
+    const std::string name = name_pattern(layer.id);
     const auto [at, fresh] = index.try_emplace(name + '/' + std::string(graph::to_string(layer.phase)), groups.size());
     if (fresh) {
       groups.push_back({name, layer.op, layer.phase, 0, 0, 0, 0, {}});
@@ -60,8 +59,9 @@ std::vector<LayerGroup> layer_groups(const Prediction& p) {
     group.time_s += layer.time.value;
     group.mac += layer.mac;
     for (const std::uint32_t id : layer.nodes) {
-      for (const auto& k : p.distinct[p.nodes[rows[id]].distinct].kernels) {
-        group.by_bound[static_cast<std::size_t>(k.cost.bound())] += k.cost.time.value;
+      const NodeRow& row = p.nodes[rows[id]];
+      for (const auto& k : p.distinct[row.distinct].kernels) {
+        group.by_bound[static_cast<std::size_t>(k.cost.bound())] += row.repeats * k.cost.time.value;
         ++group.kernels;
       }
     }
@@ -80,6 +80,7 @@ std::vector<KernelGroup> kernel_groups(const Prediction& p) {
   for (const auto& layer : p.layers) {
     for (const std::uint32_t id : layer.nodes) {
       const std::uint32_t d = p.nodes[rows[id]].distinct;
+      const double repeats = p.nodes[rows[id]].repeats;
       const auto& kernels = p.distinct[d].kernels;
       if (first[d] == SIZE_MAX) {
         first[d] = groups.size();
@@ -89,8 +90,8 @@ std::vector<KernelGroup> kernel_groups(const Prediction& p) {
       }
       for (std::size_t i = 0; i < kernels.size(); ++i) {
         KernelGroup& group = groups[first[d] + i];
-        ++group.count;
-        group.time_s += kernels[i].cost.time.value;
+        group.count += static_cast<std::size_t>(repeats);
+        group.time_s += repeats * kernels[i].cost.time.value;
       }
     }
   }

@@ -10,6 +10,9 @@
 
 namespace voltaic::report {
 
+/// Numbers between dots or at the end of a name become '*'; "conv2d" keeps its digit.
+std::string name_pattern(const std::string& name);
+
 struct LayerGroup {
   std::string name;  ///< With '*' for numbers that differ.
   std::string op;
