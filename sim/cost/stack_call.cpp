@@ -126,10 +126,14 @@ kernel::KernelCost StackCall::price(const kernel::Launch& launch) const {
 
 StackCall::Timing StackCall::time(std::span<const kernel::Launch> launches, std::string_view call) const {
   Timing out;
+  std::string_view family;  // of the longest kernel
   for (const kernel::Launch& launch : launches) {
     const kernel::KernelCost cost = price(launch);
     out.kernel += cost.time;
-    if (cost.time > out.main.time) out.main = cost;
+    if (family.empty() || cost.time > out.main.time) {
+      out.main = cost;
+      family = launch.family;
+    }
   }
   const Numbers& n = numbers(call);
   const Append append = appended(launches);
@@ -138,7 +142,7 @@ StackCall::Timing StackCall::time(std::span<const kernel::Launch> launches, std:
                       n.append_s_per_token * append.tokens;
   out.floor = Seconds{n.floor_s};
   out.time = Seconds{n.floor_s > 0 ? smooth_max2(n.floor_s, base, n.exponent) : base};
-  const double h = n.known || launches.empty() ? 0 : half_width(launches.front().family);
+  const double h = n.known || launches.empty() ? 0 : half_width(family);
   const double half_grid = n.grid_s / 2;
   out.low = Seconds{std::max(0.0, std::max(0.0, n.low - h) * out.time.value - half_grid)};
   out.high = Seconds{(n.high + h) * out.time.value + half_grid};

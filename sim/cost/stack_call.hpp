@@ -55,8 +55,8 @@ class StackCall {
 
   struct Timing {
     Seconds time;
-    Seconds low, high;  ///< 90 % interval: quantiles of measured over predicted where they are known, else the kernel
-                        ///< family's half width; the table's time grid included.
+    Seconds low, high;  ///< 90 % interval: quantiles of measured over predicted where they are known, else the half
+                        ///< width of the longest kernel's family; the table's time grid included.
     Seconds kernel;     ///< Of the kernels alone.
     Seconds floor;      ///< What the protocol takes at least.
     kernel::KernelCost main;  ///< Cost of the longest kernel.

@@ -137,6 +137,35 @@ std::vector<kernel::Launch> lower_vector(const VectorCall& call, const kernel::T
   return out;
 }
 
+/// Rows of two-byte activations become the type that is multiplied in a pass of their own.
+std::vector<kernel::Launch> quantise(const kernel::GemmProblem& p, const kernel::Target& target) {
+  graph::OpGraph g;
+  graph::Tensor x;
+  x.name = "x";
+  x.shape = {p.batch * p.m, p.k};
+  x.dtype = DataType::bf16;
+  graph::Tensor y = x;
+  y.name = "y";
+  y.dtype = p.math;
+  graph::Node node;
+  node.id = "quantise";
+  node.op = graph::OpType::cast;
+  node.inputs = {g.add_tensor(x)};
+  node.outputs = {g.add_tensor(y)};
+  g.add_node(node);
+  return kernel::lower(g, g.node(0), target).launches;
+}
+
+std::vector<kernel::Launch> lower_product(const ProductCall& call, const kernel::Target& target) {
+  const kernel::GemmProblem& p = call.problem;
+  const kernel::GemmTile tile = target.library.choose(p);
+  std::vector<kernel::Launch> out;
+  if (call.quantises) out = quantise(p, target);
+  auto product = kernel::gemm_launches(p, tile, target.gpu);
+  std::move(product.begin(), product.end(), std::back_inserter(out));
+  return out;
+}
+
 std::vector<kernel::Launch> lower_attention_call(const AttentionCall& call, const kernel::Target& target,
                                                  std::string_view library) {
   if (library == "flash_attn2" && target.gpu.architecture == arch::Architecture::hopper) {
@@ -159,9 +188,7 @@ std::vector<kernel::Launch> lower_attention_call(const AttentionCall& call, cons
 
 std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Target& target,
                                         std::string_view attention_library) {
-  if (const auto* p = std::get_if<kernel::GemmProblem>(&work)) {
-    return kernel::gemm_launches(*p, target.library.choose(*p), target.gpu);
-  }
+  if (const auto* call = std::get_if<ProductCall>(&work)) return lower_product(*call, target);
   if (const auto* p = std::get_if<kernel::ConvProblem>(&work)) {
     return kernel::conv_launches(target.library.choose(*p), target.gpu);
   }

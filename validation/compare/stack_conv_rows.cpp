@@ -106,7 +106,7 @@ void read_suite_conv_row(StackReader& reader, std::size_t row) {
       reader.miss(fmt::format("precision {} is unknown for conv", out.dtype), out);
       continue;
     }
-    if (precision->math == DataType::fp32) out.call += "_fp32";
+    if (precision->math != DataType::fp16) out.call += fmt::format("_{}", to_string(precision->math));
     kernel::ConvProblem p = problem_of(table, row, precision->math);
     p.pass = pass.pass;
     out.key = key_of(p);

@@ -103,7 +103,7 @@ void read_gemm_row(StackReader& reader, std::size_t row) {
   p.linear = p.batch == 1;
   check_product(table, row, p);
   describe_product(p, m, n, out);
-  out.work = p;
+  out.work = ProductCall{p, out.protocol.quantises && p.a_bytes <= 1};
   reader.take(std::move(out));
 }
 
@@ -128,7 +128,7 @@ void read_suite_gemm_row(StackReader& reader, std::size_t row) {
   check_product(table, row, p);
   describe_product(p, m, n, out);
   out.label += " " + letters;
-  out.work = p;
+  out.work = ProductCall{p};
   reader.take(std::move(out));
 }
 

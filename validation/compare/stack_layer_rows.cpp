@@ -98,7 +98,7 @@ void read_layer_row(StackReader& reader, std::size_t row) {
     describe_product(p, p.m, p.n, out);
     out.family = "layer products bf16";
     out.call = "gemm";
-    out.work = p;
+    out.work = ProductCall{p};
     return reader.take(std::move(out));
   }
   VectorCall call = vector_of(out.op, *shape, gpus, shape->model.starts_with("Mixtral"));

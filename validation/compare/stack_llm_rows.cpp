@@ -65,7 +65,7 @@ void set_product(const CsvTable& table, std::size_t row, const kernel::GemmProbl
   check_product(table, row, p);
   describe_product(p, p.m, p.n, out);
   out.call = "gemm";
-  out.work = p;
+  out.work = ProductCall{p};
 }
 
 }  // namespace

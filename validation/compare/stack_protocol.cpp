@@ -21,17 +21,17 @@ struct Fact {
   OperandContents contents;
   OperandState operands;
   std::string_view attention;
-  bool column_major = false;
+  bool column_major = false, quantises = false;
 };
 constexpr auto kRandom = OperandContents::random;
 constexpr auto kConstant = OperandContents::constant;
 constexpr auto kRotated = OperandState::rotated;
 constexpr auto kReused = OperandState::reused;
 constexpr std::array<Fact, 13> kFacts{{
-    {"aic-sglang", "aic-sglang", CallTiming::graph_replay, kRandom, kRotated, "flashinfer"},
-    {"aic-vllm-0.14", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, "flash_attn"},
-    {"aic-vllm-0.24", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, "flash_attn"},
-    {"aic-vllm", "aic-vllm", CallTiming::graph_replay, kRandom, kRotated, "flash_attn"},
+    {"aic-sglang", "aic-sglang", CallTiming::graph_replay, kRandom, kRotated, "flashinfer", false, true},
+    {"aic-vllm-0.14", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, "flash_attn", false, true},
+    {"aic-vllm-0.24", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, "flash_attn", false, true},
+    {"aic-vllm", "aic-vllm", CallTiming::graph_replay, kRandom, kRotated, "flash_attn", false, true},
     {"aic-trtllm", "aic-trtllm", CallTiming::graph_replay, kRandom, kRotated, "trtllm"},
     {"vidur", "vidur", CallTiming::kernel_trace, kRandom, kReused, "flash_attn"},
     {"llmservingsim", "llmservingsim", CallTiming::kernel_trace, kRandom, kReused, ""},
@@ -58,6 +58,7 @@ std::optional<StackProtocol> protocol_of(std::string_view source, std::string_vi
     if (!source.starts_with(f.prefix)) continue;
     out.call = {std::string(f.stack), f.timing, f.contents, f.operands, std::string(f.attention)};
     out.column_major = f.column_major;
+    out.quantises = f.quantises;
     return out;
   }
   for (const auto& [word, timing] : kMethods) {

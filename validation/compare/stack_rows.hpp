@@ -35,6 +35,11 @@ enum class StackTable : std::uint8_t {
 /// Nullopt where the columns are those of none.
 std::optional<StackTable> stack_table(const CsvTable& table);
 
+/// A matrix product; activations of two bytes are first quantised where the stack counts that into the call.
+struct ProductCall {
+  kernel::GemmProblem problem;
+  bool quantises = false;
+};
 /// Fused attention, forward; with its gradient where the table times both together.
 struct AttentionCall {
   kernel::AttentionKernel kernel;
@@ -56,7 +61,7 @@ struct MoeCall {
   DataType weights{};        ///< As stored; multiplied as `math`.
   DataType math = DataType::bf16;
 };
-using StackWork = std::variant<kernel::GemmProblem, kernel::ConvProblem, AttentionCall, VectorCall, MoeCall>;
+using StackWork = std::variant<ProductCall, kernel::ConvProblem, AttentionCall, VectorCall, MoeCall>;
 
 struct StackRow {
   std::string table_gpu;  ///< The table's spelling.
