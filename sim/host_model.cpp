@@ -46,6 +46,7 @@ HostModel host_model(const arch::ParameterTree& calibration, kernel::Framework f
       break;
     }
     case kernel::Framework::graph:
+    case kernel::Framework::compiled_graph:
     case kernel::Framework::tensorrt:
       m.launch.recorded = true;
       m.launch.graph_launch = seconds("graph.launch_s");

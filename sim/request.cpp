@@ -7,6 +7,7 @@
 
 #include "arch/units/error.hpp"
 #include "sim/cost/busy_clock.hpp"
+#include "sim/generate.hpp"
 
 namespace voltaic {
 namespace {
@@ -26,8 +27,10 @@ std::string graph_key(const Request& r) {
 }
 
 std::string gpu_key(const Request& r) {
-  std::string key = fmt::format("{}|{}|{}|{}", r.gpu, r.calibration, static_cast<int>(r.engine), r.busy_s);
-  for (const auto& o : r.overrides) key += fmt::format("|{}{}={}", o.path, o.multiply ? "*" : "", o.value);
+  const auto& o = r.operating;
+  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}", r.gpu, r.calibration, static_cast<int>(r.engine), r.busy_s,
+                                o.power_cap.value_or(Watts{0}).value, o.clock.value_or(Hertz{0}).value, o.toggle);
+  for (const auto& set : r.overrides) key += fmt::format("|{}{}={}", set.path, set.multiply ? "*" : "", set.value);
   return key;
 }
 
@@ -53,6 +56,36 @@ void note_defaults(const Request& r, report::Prediction& p) {
       p.assumptions.push_back(fmt::format("--{} {} (default)", option.name, option.get(r)));
     }
   }
+}
+
+SimulationOptions options_for(const Request& request, const workloads::Workload& work) {
+  SimulationOptions options;
+  options.training = request.training;
+  options.precision = request.resolved_precision();
+  options.optimizer = request.optimizer;
+  options.sparsity = request.sparsity;
+  options.framework = request.framework;
+  options.engine = request.engine;
+  options.include_optimizer = request.include_optimizer;
+  options.include_loss = request.include_loss;
+  options.host_scale = request.host_scale;
+  options.samples = static_cast<double>(work.batch);
+  options.tokens_per_sample = static_cast<double>(work.tokens_per_sample);
+  options.kv_cache_elements = work.kv_cache_elements_per_token * static_cast<double>(work.kv_cache_tokens);
+  return options;
+}
+
+/// The prefill of a completion; refuses what has none.
+Request prefill_of(const Request& request) {
+  if (request.training) throw UsageError("--generate: training generates no tokens; leave --mode training out");
+  if (request.phase != workloads::RunPhase::whole) {
+    throw UsageError("--generate: a completion is a prefill and decode steps; leave --phase out");
+  }
+  if (request.context) throw UsageError("--generate: the context grows from the prompt; give that with --seq");
+  Request prefill = request;
+  prefill.phase = workloads::RunPhase::prefill;
+  prefill.generate.reset();
+  return prefill;
 }
 
 }  // namespace
@@ -91,30 +124,39 @@ std::shared_ptr<const workloads::Workload> Runner::workload(const Request& reque
 
 std::shared_ptr<const Simulator> Runner::simulator(const Request& request) {
   return cached(mutex_, simulators_, gpu_key(request), [&] {
-    std::shared_ptr<const arch::ResolvedGpu> gpu = std::make_shared<const arch::ResolvedGpu>(
-        arch::resolve_gpu(request.gpu, request.overrides, request.calibration));
-    if (request.busy_s > 0) {
-      gpu = std::make_shared<const arch::ResolvedGpu>(cost::busy_for(*gpu, Seconds{request.busy_s}));
-    }
-    return std::make_shared<const Simulator>(std::move(gpu), request.engine);
+    arch::ResolvedGpu gpu = arch::resolve_gpu(request.gpu, request.overrides, request.calibration);
+    arch::operate(gpu, request.operating);
+    if (request.busy_s > 0) gpu = cost::busy_for(gpu, Seconds{request.busy_s});
+    return std::make_shared<const Simulator>(std::make_shared<const arch::ResolvedGpu>(std::move(gpu)),
+                                             request.engine);
   });
 }
 
 SimulationOptions Runner::options(const Request& request) {
-  const auto work = workload(request);
-  SimulationOptions options;
-  options.training = request.training;
-  options.precision = request.resolved_precision();
-  options.optimizer = request.optimizer;
-  options.sparsity = request.sparsity;
-  options.framework = request.framework;
-  options.engine = request.engine;
-  options.include_optimizer = request.include_optimizer;
-  options.include_loss = request.include_loss;
-  options.samples = static_cast<double>(work->batch);
-  options.tokens_per_sample = static_cast<double>(work->tokens_per_sample);
-  options.kv_cache_elements = work->kv_cache_elements_per_token * static_cast<double>(work->kv_cache_tokens);
-  return options;
+  return options_for(request, *workload(request));
+}
+
+report::Prediction Runner::predict_step(const Request& request) {
+  return simulator(request)->predict(workload(request)->graph, options(request));
+}
+
+/// Decode graphs are made for their one use: a completion has too many to keep.
+report::Prediction Runner::predict_generation(const Request& request) {
+  const Request prefill = prefill_of(request);
+  const auto sim = simulator(request);
+  const auto prompt = workload(prefill);
+  Request decode = prefill;
+  decode.phase = workloads::RunPhase::decode;
+  decode.seq = prompt->tokens_per_sample;
+  const auto step = [&](std::int64_t context) {
+    decode.context = context;
+    workloads::Workload work = workloads::load_workload(decode.workload, decode.build_options());
+    report::Prediction p = sim->predict(std::move(work.graph), options_for(decode, work));
+    p.assumptions.insert(p.assumptions.begin(), work.assumptions.begin(), work.assumptions.end());
+    p.warnings.insert(p.warnings.begin(), work.warnings.begin(), work.warnings.end());
+    return p;
+  };
+  return complete(predict_step(prefill), {prompt->tokens_per_sample, *request.generate, prompt->context + 1}, step);
 }
 
 report::Prediction Runner::predict(const Request& request) {
@@ -126,9 +168,9 @@ report::Prediction Runner::predict(const Request& request) {
   const std::string warning = check_precision(sim->gpu().spec, request.resolved_precision());
   check_inference_only(request.training, request.resolved_precision(), request.sparsity);
   if (request.sparsity) check_sparsity(sim->gpu().spec, request.resolved_precision());
-  const auto work = workload(request);
+  const auto work = workload(request.generate ? prefill_of(request) : request);
 
-  report::Prediction p = sim->predict(work->graph, options(request));
+  report::Prediction p = request.generate ? predict_generation(request) : predict_step(request);
   p.workload = work->name;
   p.input_path = work->source_path;
   p.input_sha256 = work->source_sha256;

@@ -25,16 +25,19 @@ struct Request {
   bool training = false;
   workloads::RunPhase phase = workloads::RunPhase::whole;
   std::optional<std::int64_t> batch, seq, context, image_height, image_width;
+  std::optional<std::int64_t> generate;  ///< Tokens of a whole completion; empty: one step.
   std::map<std::string, std::int64_t> dims;
   bool sparsity = false;                      ///< 2:4 sparse weights.
   std::optional<graph::Precision> precision;  ///< Default fp16; in training mixed-fp16.
   kernel::Framework framework = kernel::Framework::eager;
   graph::Optimizer optimizer = graph::Optimizer::adam;
   cost::EngineKind engine = cost::EngineKind::analytic;
+  arch::OperatingPoint operating;  ///< Power cap, locked clock, operand contents.
   std::optional<workloads::AttentionForm> attention;  ///< Default: flash where operands have 16 bits, else unfused.
   double busy_s = 0;              ///< Measured tables: the GPU rests after this long (cost::busy_for); 0: lasting load.
   bool include_optimizer = true;  ///< Measured tables may leave the optimizer out,
   bool include_loss = true;       ///< and the loss.
+  double host_scale = 1;          ///< Host and launch costs times this.
   std::set<std::string> given;
 
   graph::Precision resolved_precision() const;
@@ -69,6 +72,8 @@ class Runner {
   SimulationOptions options(const Request& request);
 
  private:
+  report::Prediction predict_step(const Request& request);
+  report::Prediction predict_generation(const Request& request);
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const workloads::Workload>> workloads_;
   std::map<std::string, std::shared_ptr<const Simulator>> simulators_;

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "arch/quantity_text.hpp"
 #include "arch/units/error.hpp"
 #include "sim/request.hpp"
 
@@ -66,6 +67,13 @@ std::string phase_name(const Request& r) {
   return "";
 }
 
+void set_generate(Request& r, std::string_view v) {
+  constexpr std::int64_t kMost = 2147483647;
+  const std::int64_t tokens = whole_number("generate", v);
+  if (tokens > kMost) refuse("generate", fmt::format("a whole number from 1 to {}", kMost), v);
+  r.generate = tokens;
+}
+
 void set_image(Request& r, std::string_view v) {
   const auto x = v.find('x');
   if (x == std::string_view::npos) refuse("image", "HxW, like 224x224", v);
@@ -126,6 +134,42 @@ void set_engine(Request& r, std::string_view v) {
   }
 }
 
+double quantity(std::string_view option, std::string_view unit, std::string_view example, std::string_view text) {
+  const double value = arch::parse_quantity(text, unit);
+  if (!(value > 0)) refuse(option, example, text);
+  return value;
+}
+
+void set_power_cap(Request& r, std::string_view v) {
+  r.operating.power_cap = Watts{quantity("power-cap", "w", "watts, like 250W", v)};
+}
+
+void set_clock(Request& r, std::string_view v) {
+  r.operating.clock = Hertz{quantity("clock", "hz", "a clock, like 1200MHz", v)};
+}
+
+/// Bits that change between operands cost energy; how many do is between none and those of random numbers.
+void set_operands(Request& r, std::string_view v) {
+  if (v == "random") {
+    r.operating.toggle = 1;
+  } else if (v == "constant") {
+    r.operating.toggle = 0;
+  } else {
+    const char* end = v.data() + v.size();
+    double value = 0;
+    const auto [at, error] = std::from_chars(v.data(), end, value);
+    if (error != std::errc{} || at != end || !(value >= 0 && value <= 1)) {
+      refuse("operands", "random, constant or a share from 0 to 1", v);
+    }
+    r.operating.toggle = value;
+  }
+}
+
+std::string operands_shown(const Request& r) {
+  const double t = r.operating.toggle;
+  return t == 1 ? "random" : t == 0 ? "constant" : fmt::format("{}", t);
+}
+
 /// For options of the design whose part is still to come: the neutral value is taken, any other exits 4 by name.
 template <int Which>
 void set_future(Request&, std::string_view v) {
@@ -158,6 +202,9 @@ const std::vector<RequestOption>& request_options() {
       {"context", "N", "tokens already in the KV cache (decode)", false, true,
        [](Request& r, std::string_view v) { r.context = whole_number("context", v); },
        [](const Request& r) { return shown(r.context); }},
+      {"generate", "N", "a whole completion: prefill of the prompt (--seq), then decode steps until N tokens", false,
+       true, set_generate,
+       [](const Request& r) { return r.generate ? std::to_string(*r.generate) : std::string("none"); }},
       {"image", "HxW", "input image size", false, false, set_image,
        [](const Request& r) {
          return r.image_height ? fmt::format("{}x{}", *r.image_height, *r.image_width) : std::string("model default");
@@ -166,9 +213,10 @@ const std::vector<RequestOption>& request_options() {
       {"precision", "TYPE",
        "fp64 fp32 tf32 fp16 bf16 int8 int4 w8a16 w4a16 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32",
        false, false, set_precision, [](const Request& r) { return std::string(to_string(r.resolved_precision())); }},
-      {"framework", "NAME", "eager graph compiled tensorrt: launch and fusion behaviour", false, false,
+      {"framework", "NAME", "eager graph compiled compiled-graph tensorrt: launch and fusion behaviour", false, false,
        [](Request& r, std::string_view v) {
-         r.framework = choice("framework", v, kernel::parse_framework(v), "eager, graph, compiled, tensorrt");
+         r.framework = choice("framework", v, kernel::parse_framework(v),
+                                "eager, graph, compiled, compiled-graph, tensorrt");
        },
        [](const Request& r) { return std::string(to_string(r.framework)); }},
       {"optimizer", "NAME", "sgd momentum adam adamw lamb (training)", false, false,
@@ -185,6 +233,17 @@ const std::vector<RequestOption>& request_options() {
        [](const Request& r) { return std::string(to_string(r.engine)); }},
       {"set", "path=value", "what-if on a field of the GPU: gpu.dram.peak_bandwidth=2.4TB/s, gpu.sm.count*=1.5", true,
        true, [](Request& r, std::string_view v) { r.overrides.push_back(arch::parse_override(v)); }, overrides_shown},
+      {"power-cap", "W", "power limit set below the board's own: 250W", false, true, set_power_cap,
+       [](const Request& r) {
+         return r.operating.power_cap ? fmt::format("{}W", r.operating.power_cap->value)
+                                      : std::string("the board's limit");
+       }},
+      {"clock", "HZ", "SM clock locked to at most this: 1200MHz", false, true, set_clock,
+       [](const Request& r) {
+         return r.operating.clock ? arch::format_quantity(r.operating.clock->value, "hz") : std::string("boost");
+       }},
+      {"operands", "random|constant", "contents of operands: constant ones take less energy per operation", false,
+       false, set_operands, operands_shown},
       {"calibration", "FILE", "fitted values of your own (voltaic calibrate), laid over those that ship", false, false,
        [](Request& r, std::string_view v) {
          if (v.empty()) refuse("calibration", "a file", v);

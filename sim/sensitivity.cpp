@@ -2,26 +2,19 @@
 #include "sim/sensitivity.hpp"
 
 #include <algorithm>
-#include <array>
-
 namespace voltaic {
-namespace {
 
-struct Change {
-  std::string_view path;
-  std::string_view factor;
-  std::vector<std::string_view> overrides;  ///< Paths that move together.
-};
-
-const std::array<Change, 4>& hardware_changes() {
-  static const std::array<Change, 4> changes{{
+const std::vector<HardwareChange>& hardware_changes() {
+  static const std::vector<HardwareChange> changes{
       {"gpu.sm.count", "1.1", {"gpu.sm.count"}},
       {"gpu.clocks.boost", "1.1", {"gpu.clocks.boost", "gpu.clocks.sustained"}},
       {"gpu.dram.peak_bandwidth", "1.1", {"gpu.dram.peak_bandwidth"}},
       {"gpu.l2.capacity", "1.25", {"gpu.l2.capacity"}},
-  }};
+  };
   return changes;
 }
+
+namespace {
 
 double ratio(Seconds a, Seconds b) {
   return b.value > 0 ? a / b : 1;
@@ -37,7 +30,7 @@ std::vector<report::Sensitivity> sensitivities(const graph::OpGraph& forward, co
     out.push_back({std::string(path), std::move(change), r});
   };
   if (inputs.resolve) {
-    for (const Change& c : hardware_changes()) {
+    for (const HardwareChange& c : hardware_changes()) {
       std::vector<arch::Override> overrides;
       for (const auto path : c.overrides) overrides.push_back({std::string(path), std::string(c.factor), true});
       const Simulator changed(inputs.resolve(overrides), options.engine);

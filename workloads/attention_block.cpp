@@ -73,6 +73,7 @@ std::pair<TensorId, TensorId> through_cache(GraphWriter& w, const TokenSizes& si
 void report_cache(Workload& workload, const TokenSizes& sizes, Dim layers, Dim kv_heads, Dim head_dim) {
   workload.kv_cache_elements_per_token =
       2.0 * static_cast<double>(layers) * static_cast<double>(kv_heads) * static_cast<double>(head_dim);
+  workload.context = sizes.context;
   workload.kv_cache_tokens = sizes.phase == RunPhase::whole ? 0 : sizes.batch * sizes.context;
 }
 

@@ -38,6 +38,7 @@ struct Workload {
   std::string source_sha256;           ///< Files only, lower-case hex.
   std::int64_t batch = 1;              ///< Samples per step as resolved.
   std::int64_t tokens_per_sample = 0;  ///< 0 for networks without tokens.
+  std::int64_t context = 0;            ///< Keys that attention of a decoder sees in this pass; 0: not autoregressive.
   std::int64_t parameters = 0;
   std::int64_t parameters_active_per_token = 0;  ///< Smaller than parameters for mixtures of experts.
   double kv_cache_elements_per_token = 0;        ///< Per sample; times bytes per element of the precision.
@@ -54,9 +55,9 @@ struct ZooEntry {
 };
 const std::vector<ZooEntry>& zoo();
 
-/// `what` is a zoo name, "op:NAME,key=value,...", a path to a voltaic.graph/1 or Hugging Face config.json file (kind
-/// found from content), or "-" for standard input. Throws ConfigError, UnsupportedError or UsageError (see README.md
-/// for which when).
+/// `what` is a zoo name, "op:NAME,key=value,...", the text of a configuration (from its opening brace on), a path to a
+/// voltaic.graph/1 or Hugging Face config.json file (kind found from content), or "-" for standard input. Throws
+/// ConfigError, UnsupportedError or UsageError (see README.md for which when).
 Workload load_workload(const std::string& what, const BuildOptions& options);
 
 /// Importer of a Hugging Face config.json given as text.

@@ -17,6 +17,7 @@ struct BertConfig {
 
 struct Gpt2Config {
   Dim layers = 0, hidden = 0, heads = 0, ffn = 0, vocab = 0, positions = 0;
+  Dim head_dim = 0;  ///< 0: hidden / heads. Else the part of a layer that one GPU of a tensor-parallel group holds.
   double residual_dropout = 0.1, embedding_dropout = 0.1, attention_dropout = 0.1;
   Activation activation = Activation::gelu_new;
   bool tied_embeddings = true;

@@ -34,7 +34,7 @@ class Gpt2 {
   }
 
  private:
-  std::int64_t head_dim() const { return c_.hidden / c_.heads; }
+  std::int64_t head_dim() const { return c_.head_dim > 0 ? c_.head_dim : c_.hidden / c_.heads; }
 
   TensorId embeddings() {
     w_.scope("embeddings");
@@ -59,9 +59,10 @@ class Gpt2 {
   }
 
   TensorId attention(Dim layer, TensorId x) {
-    const TensorId qkv = conv1d("c_attn", w_.layer_norm("ln_1", x), 3 * c_.hidden);
+    const Dim width = c_.heads * head_dim();
+    const TensorId qkv = conv1d("c_attn", w_.layer_norm("ln_1", x), 3 * width);
     const auto parts = w_.apply_multiple(OpType::split, "split", {qkv},
-                                         attributes({{"sizes", Shape{c_.hidden, c_.hidden, c_.hidden}}}), 3);
+                                         attributes({{"sizes", Shape{width, width, width}}}), 3);
     w_.host_calls(6);
     const TensorId q = split_heads(w_, "query", parts[0], c_.heads);
     const TensorId new_k = split_heads(w_, "key", parts[1], c_.heads);

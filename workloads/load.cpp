@@ -157,6 +157,7 @@ const std::vector<ZooEntry>& zoo() {
 Workload load_workload(const std::string& what, const BuildOptions& options) {
   if (what.empty()) throw UsageError("workload: expected a zoo name, op:..., a file or -, got nothing");
   if (what.starts_with("op:")) return build_operation(what, options);
+  if (what.starts_with("{")) return load_text(what, "configuration", options);
   const std::vector<std::string> names = zoo_names();
   if (std::find(names.begin(), names.end(), what) != names.end()) return build_zoo(what, options);
   if (what == "-" || exists(what)) return load_file(what, options);

@@ -40,9 +40,7 @@ void check_file(const std::string& path, const std::string& shown) {
   }
 }
 
-}  // namespace
-
-std::string read_source(const std::string& path) {
+std::string read_bytes(const std::string& path) {
   const bool standard_input = path == "-";
   const std::string shown = standard_input ? "standard input" : one_line(path, 300);
   if (!standard_input) check_file(path, shown);
@@ -58,6 +56,14 @@ std::string read_source(const std::string& path) {
   }
   if (std::ferror(file.get()) != 0)
     throw ConfigError(shown, "", std::string("expected a readable file, got '") + std::strerror(errno) + "'");
+  return text;
+}
+
+}  // namespace
+
+std::string read_source(const std::string& path) {
+  if (path != "-") return read_bytes(path);
+  static const std::string text = read_bytes(path);  // it can be read once, and many steps may ask
   return text;
 }
 

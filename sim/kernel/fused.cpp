@@ -60,7 +60,7 @@ void set_rows(FusedKernel& kernel, std::int64_t cols) {
 }  // namespace
 
 bool generates_kernels(Framework framework) {
-  return framework == Framework::compiled || framework == Framework::tensorrt;
+  return framework == Framework::compiled || framework == Framework::compiled_graph || framework == Framework::tensorrt;
 }
 
 FusedKernel fused_pointwise_kernel(const OpGraph& graph, const Node& node) {

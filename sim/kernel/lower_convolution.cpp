@@ -8,6 +8,7 @@
 
 #include "arch/units/error.hpp"
 #include "sim/kernel/conv_shape.hpp"
+#include "sim/kernel/fused.hpp"
 #include "sim/kernel/lowering.hpp"
 
 namespace voltaic::kernel {
@@ -129,8 +130,7 @@ Lowered lower_convolution(const graph::OpGraph& graph, const graph::Node& node, 
   problem.bias = !backward && node.inputs.size() > 2;
   problem.channels_last = target.framework == Framework::tensorrt || node.attributes.flag("channels_last");
   out.launches = conv_launches(target.library.choose(problem), target.gpu);
-  const bool fuses = target.framework == Framework::compiled || target.framework == Framework::tensorrt;
-  if (problem.bias && !fuses) out.launches.push_back(bias_launch(result));
+  if (problem.bias && !generates_kernels(target.framework)) out.launches.push_back(bias_launch(result));
   return out;
 }
 

@@ -142,7 +142,7 @@ void rope(const OpGraph& graph, const Node& node, const Target& target, Lowered&
   const double x = graph.tensor(node.inputs.front()).bytes();
   const double tables = pass.read - x;
   const double n = pass.elements;
-  if (target.framework == Framework::compiled || target.framework == Framework::tensorrt) {
+  if (generates_kernels(target.framework)) {
     Launch launch = vector::elementwise("rope", pass, VectorKind::elementwise_broadcast);
     launch.name = "rotary_embedding_kernel";
     launch.work.other_flop = 3 * n;

@@ -12,8 +12,9 @@
 
 namespace voltaic::kernel {
 
-/// How a framework dispatches: one launch per operation from Python, a recorded graph, a compiler, an inference engine.
-enum class Framework : std::uint8_t { eager, graph, compiled, tensorrt };
+/// How a framework dispatches: one launch per operation from Python, a recorded graph, a compiler, an inference engine,
+/// a compiler whose kernels are recorded as a graph.
+enum class Framework : std::uint8_t { eager, graph, compiled, tensorrt, compiled_graph };
 std::string_view to_string(Framework framework);
 std::optional<Framework> parse_framework(std::string_view name);
 

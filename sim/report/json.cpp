@@ -43,6 +43,23 @@ void write_rates(JsonWriter& w, const Prediction& p) {
   w.end_object();
 }
 
+void write_generation(JsonWriter& w, const Generation& g) {
+  w.key("generation");
+  w.begin_object();
+  w.member("prompt_tokens", g.prompt_tokens);
+  w.member("generated_tokens", g.generated_tokens);
+  w.member("time_to_first_token_s", g.time_to_first_token.value);
+  w.key("time_per_output_token_s");
+  w.begin_object();
+  w.member("mean", g.mean.value);
+  w.member("first", g.first.value);
+  w.member("last", g.last.value);
+  w.end_object();
+  w.member("decode_tokens_per_s", g.decode_tokens_per_s);
+  w.member("output_tokens_per_s", g.output_tokens_per_s);
+  w.end_object();
+}
+
 void write_memory(JsonWriter& w, const Prediction& p) {
   w.key("memory_bytes");
   w.begin_object();
@@ -129,6 +146,7 @@ void write_kernel(JsonWriter& w, const graph::Node& node, const KernelRow& k) {
   w.member("ctas_per_sm", std::int64_t{k.cost.ctas_per_sm});
   w.member("occupancy", k.cost.occupancy);
   w.member("time_s", k.cost.time.value);
+  w.member("energy_j", k.cost.energy.value);
   w.member("cycles", k.cost.cycles().value);
   w.member("clock_hz", k.cost.clock.value);
   w.member("mac", k.launch.work.mac);
@@ -153,9 +171,11 @@ void write_layers(JsonWriter& w, const Prediction& p) {
     w.member("op", layer.op);
     w.member("phase", phase);
     w.member("time_s", layer.time.value);
+    w.member("energy_j", layer.energy.value);
     w.member("mac", layer.mac);
     w.member("flop", layer.flop);
     w.member("other_flop", layer.other_flop);
+    if (p.generation) w.member("repeats", layer.repeats);
     w.key("kernels");
     w.begin_array();
     for (const std::uint32_t id : layer.nodes) {
@@ -194,6 +214,22 @@ void write_sensitivities(JsonWriter& w, const Prediction& p) {
   w.end_array();
 }
 
+/// The step under each power limit, and the one that takes the least energy.
+void write_power_caps(JsonWriter& w, const Prediction& p) {
+  w.key("power_caps");
+  w.begin_array();
+  for (const auto& c : p.power_caps) {
+    w.begin_object();
+    w.member("cap_w", c.cap.value);
+    w.member("time_s", c.time.value);
+    w.member("energy_j", c.energy.value);
+    w.end_object();
+  }
+  w.end_array();
+  const CapPoint* best = least_energy(p.power_caps);
+  w.member("energy_optimal_cap_w", best == nullptr ? std::nullopt : std::optional(best->cap.value));
+}
+
 }  // namespace
 
 Envelope envelope_of(const Prediction& p, std::string_view command, std::string_view tool_version) {
@@ -214,12 +250,16 @@ std::string prediction_json(const Prediction& p, std::string_view command, std::
   w.begin_object();
   write_times(w, p);
   write_rates(w, p);
+  if (p.generation) write_generation(w, *p.generation);
   write_memory(w, p);
   write_optionals(w, p);
   write_bounds(w, p);
   write_layers(w, p);
   write_unmodelled(w, p);
-  if (command == "explain") write_sensitivities(w, p);
+  if (command == "explain") {
+    write_sensitivities(w, p);
+    write_power_caps(w, p);
+  }
   w.end_object();
   return end_document(w);
 }

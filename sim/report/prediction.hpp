@@ -33,6 +33,7 @@ struct NodeRow {
 struct DistinctNode {
   std::vector<KernelRow> kernels;
   Seconds gpu_time;   ///< Sum of its kernels.
+  Joules energy;      ///< Sum of its kernels.
   Seconds host_time;  ///< Dispatch, per instance.
   std::string unmodelled_reason;
   double unmodelled_bytes = 0;
@@ -45,9 +46,11 @@ struct LayerRow {
   graph::Phase phase = graph::Phase::forward;
   std::vector<std::uint32_t> nodes;
   Seconds time;     ///< Kernel time of its nodes.
+  Joules energy;    ///< Of its kernels.
   double flop = 0;  ///< Of matrix products: 2 * mac.
   double mac = 0;
   double other_flop = 0;  ///< Outside products.
+  double repeats = 1;     ///< Steps it stands for: its sums are over all of them, its nodes those of one in the middle.
 };
 
 struct Interval {
@@ -72,6 +75,25 @@ struct Sensitivity {
   std::string path;       ///< "gpu.dram.peak_bandwidth"
   std::string change;     ///< "*1.1"
   double time_ratio = 1;  ///< New time over old.
+};
+
+/// The same step under another power limit.
+struct CapPoint {
+  Watts cap;
+  Seconds time;
+  Joules energy;
+};
+
+/// The point of least energy, of several the one with the highest cap; null where there is none.
+const CapPoint* least_energy(const std::vector<CapPoint>& points);
+
+/// A whole completion: a prefill, which gives the first token, and a decode step for each further one.
+struct Generation {
+  std::int64_t prompt_tokens = 0, generated_tokens = 0;  ///< Per sample.
+  Seconds time_to_first_token;
+  Seconds mean, first, last;  ///< Time of a decode step: over all of them, with the shortest and the longest context.
+  double decode_tokens_per_s = 0;  ///< All samples; 0 where the prefill is all.
+  double output_tokens_per_s = 0;  ///< Generated tokens of all samples over the whole time.
 };
 
 struct Prediction {
@@ -106,8 +128,10 @@ struct Prediction {
   std::vector<DistinctNode> distinct;
   std::vector<Unmodelled> unmodelled;
   std::vector<Sensitivity> sensitivities;  ///< explain only
+  std::vector<CapPoint> power_caps;        ///< explain only: from the lowest limit to the board's own
+  std::optional<Generation> generation;    ///< --generate only
   graph::OpGraph graph;
-  runtime::Timeline timeline;
+  runtime::Timeline timeline;  ///< With --generate: the prefill and one decode step.
 };
 
 }  // namespace voltaic::report

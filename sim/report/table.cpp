@@ -71,9 +71,46 @@ std::string rate_part(const Prediction& p, const PageStyle& style) {
                      format_percent(p.model_flop_utilization), format_si(p.peak.value, "FLOP/s"), p.peak_name);
   out += p.cost_usd.value ? fmt::format("  {:.3g} USD per step", *p.cost_usd.value)
                           : fmt::format("  cost not known: {}", p.cost_usd.reason);
-  out += p.energy_j.value ? fmt::format(", {}\n", format_si(*p.energy_j.value, "J"))
-                          : fmt::format("; energy not known: {}\n", p.energy_j.reason);
+  out += p.energy_j.value ? fmt::format(", {}", format_si(*p.energy_j.value, "J"))
+                          : fmt::format("; energy not known: {}", p.energy_j.reason);
+  if (p.average_power_w.value) out += fmt::format(", {:.0f} W on average", *p.average_power_w.value);
+  return out + '\n';
+}
+
+/// What a lower power limit would cost and save.
+std::string power_part(const Prediction& p, const PageStyle& style) {
+  const CapPoint* best = least_energy(p.power_caps);
+  if (best == nullptr || p.power_caps.back().energy.value <= 0) return "";
+  const CapPoint& own = p.power_caps.back();
+  std::string out = bold("Power limit", style) + '\n';
+  const auto row = [&](const CapPoint& c, std::string_view remark) {
+    out += fmt::format("  {:>4.0f} W  time {:>6.3f}  energy {:>6.3f}  {}\n", c.cap.value, c.time / own.time,
+                       c.energy / own.energy, remark);
+  };
+  const double step = (own.cap.value - p.power_caps.front().cap.value) / 4;
+  double next = p.power_caps.front().cap.value;
+  for (const CapPoint& c : p.power_caps) {
+    const bool last = &c == &own;
+    if (!last && &c != best && c.cap.value < next - 1e-9) continue;
+    if (c.cap.value >= next - 1e-9) next += step;
+    row(c, &c == best ? "least energy" : last ? "the board's own limit" : "");
+  }
   return out;
+}
+
+/// A completion's times as its reader feels them.
+std::string generation_part(const Prediction& p, const PageStyle& style) {
+  if (!p.generation) return {};
+  const Generation& g = *p.generation;
+  std::string out = bold("Completion", style) + '\n';
+  out += fmt::format("  {} tokens of prompt, {} generated{}\n", g.prompt_tokens, g.generated_tokens,
+                     p.global_batch > 1 ? fmt::format(", {:g} samples at once", p.global_batch) : "");
+  out += fmt::format("  first token after {}\n", format_time(g.time_to_first_token));
+  if (g.generated_tokens > 1) {
+    out += fmt::format("  then {} per token ({} to {}), {} in decode\n", format_time(g.mean), format_time(g.first),
+                       format_time(g.last), format_si(g.decode_tokens_per_s, "tokens/s"));
+  }
+  return out + fmt::format("  {} over all\n", format_si(g.output_tokens_per_s, "tokens/s"));
 }
 
 std::string memory_part(const Prediction& p, const PageStyle& style) {
@@ -183,12 +220,13 @@ std::string notes_part(const Prediction& p, const PageStyle& style) {
 }  // namespace
 
 std::string predict_page(const Prediction& p, const PageStyle& style) {
-  return headline(p, style) + time_part(p, style) + rate_part(p, style) + memory_part(p, style) +
+  return headline(p, style) + generation_part(p, style) + time_part(p, style) + rate_part(p, style) +
+         memory_part(p, style) +
          layer_part(p, style, kTopLayers) + notes_part(p, style);
 }
 
 std::string explain_page(const Prediction& p, const PageStyle& style) {
-  return headline(p, style) + time_part(p, style) + help_part(p, style) + rate_part(p, style) + memory_part(p, style) +
+  return headline(p, style) + generation_part(p, style) + time_part(p, style) + help_part(p, style) + rate_part(p, style) + power_part(p, style) + memory_part(p, style) +
          layer_part(p, style, SIZE_MAX) + kernel_part(p, style) + notes_part(p, style);
 }
 

@@ -23,7 +23,9 @@ SensitivityInputs sensitivity_inputs(Runner& runner, const Request& request) {
   inputs.resolve = [&request](const std::vector<arch::Override>& extra) {
     auto overrides = request.overrides;
     overrides.insert(overrides.end(), extra.begin(), extra.end());
-    return std::make_shared<const arch::ResolvedGpu>(arch::resolve_gpu(request.gpu, overrides, request.calibration));
+    arch::ResolvedGpu gpu = arch::resolve_gpu(request.gpu, overrides, request.calibration);
+    arch::operate(gpu, request.operating);
+    return std::make_shared<const arch::ResolvedGpu>(std::move(gpu));
   };
   inputs.double_batch = [&runner, request]() -> std::optional<std::pair<graph::OpGraph, SimulationOptions>> {
     Request twice = request;
@@ -39,6 +41,49 @@ SensitivityInputs sensitivity_inputs(Runner& runner, const Request& request) {
     }
   };
   return inputs;
+}
+
+/// As sensitivities(), of a whole completion.
+std::vector<report::Sensitivity> completion_sensitivities(Runner& runner, const Request& request, Seconds base) {
+  std::vector<report::Sensitivity> out;
+  const auto add = [&](std::string_view path, std::string change, const Request& changed, double share) {
+    const double ratio = base.value > 0 ? runner.predict(changed).total / base : 1;
+    out.push_back({std::string(path), std::move(change), share * ratio});
+  };
+  for (const HardwareChange& c : hardware_changes()) {
+    Request changed = request;
+    for (const auto path : c.overrides) changed.overrides.push_back({std::string(path), std::string(c.factor), true});
+    add(c.path, "*" + std::string(c.factor), changed, 1);
+  }
+  Request faster_host = request;
+  faster_host.host_scale = 0.5;
+  add("host.launch_cost", "*0.5", faster_host, 1);
+  Request twice = request;
+  twice.batch = 2 * request.batch.value_or(1);
+  add("batch", "*2", twice, 0.5);
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.time_ratio < b.time_ratio; });
+  return out;
+}
+
+/// A completion under limits from a quarter of the board's to its own.
+std::vector<report::CapPoint> completion_power_caps(Runner& runner, Request request) {
+  constexpr int kSteps = 6;
+  const double limit = runner.simulator(request)->gpu().spec.power.limit.value;
+  std::vector<report::CapPoint> out;
+  for (int i = 0; i <= kSteps; ++i) {
+    request.operating.power_cap = Watts{limit * (0.25 + 0.75 * i / kSteps)};
+    const report::Prediction p = runner.predict(request);
+    out.push_back({*request.operating.power_cap, p.total, Joules{p.energy_j.value.value_or(0)}});
+  }
+  return out;
+}
+
+/// The answer under each power limit; the bound knows none.
+std::vector<report::CapPoint> power_caps(Runner& runner, Request request) {
+  if (request.engine == cost::EngineKind::roofline) return {};
+  request.operating.power_cap.reset();
+  if (request.generate) return completion_power_caps(runner, request);
+  return runner.simulator(request)->power_caps(runner.predict(request), runner.options(request));
 }
 
 /// Keeps only the layer (or the layers holding the node) called `id`.
@@ -75,8 +120,11 @@ int run_predict(const CommandLine& line) {
   report::Prediction p = runner.predict(request);
   const bool explain = line.command == "explain";
   if (explain) {
-    p.sensitivities = sensitivities(runner.workload(request)->graph, runner.options(request),
+    p.sensitivities = request.generate
+                          ? completion_sensitivities(runner, request, p.total)
+                          : sensitivities(runner.workload(request)->graph, runner.options(request),
                                     *runner.simulator(request), p.total, sensitivity_inputs(runner, request));
+    p.power_caps = power_caps(runner, request);
     if (!line.kernel.empty()) keep_kernel(p, line.kernel);
   }
   if (!line.quiet) {

@@ -25,7 +25,7 @@ inline constexpr std::array<CommandHelp, 10> kCommands{{
      "Time of one step or request, where it goes, memory, cost.",
      {"voltaic predict bert-large --gpu a100-sxm4-40gb --batch 8 --seq 512",
       "voltaic predict resnet50 --mode training --batch 64 --gpu v100-sxm2-16gb --json",
-      "voltaic predict llama-3.1-8b --phase decode --context 8192 --set gpu.dram.peak_bandwidth=2.4TB/s"},
+      "voltaic predict llama-3.1-8b --generate 128 --seq 1024 --precision bf16 --framework compiled-graph"},
      "WORKLOAD",
      "zoo name, graph file, config.json, op:NAME,key=value,... or -"},
     {"explain",

@@ -74,7 +74,12 @@ void gpt2(const JsonFields& f, const BuildOptions& options, Workload& out) {
   Gpt2Config c;
   c.hidden = width(f, "n_embd");
   c.layers = layers(f, "n_layer");
-  c.heads = heads(f, "n_head", c.hidden, "n_embd");
+  if (f.has("head_dim")) {
+    c.heads = f.integer("n_head", kWidest);
+    c.head_dim = f.integer("head_dim", 65536);
+  } else {
+    c.heads = heads(f, "n_head", c.hidden, "n_embd");
+  }
   c.ffn = f.integer_or("n_inner", 4 * c.hidden, 4 * kWidest);
   c.vocab = f.integer("vocab_size", kLongest);
   c.positions = f.integer("n_positions", kLongest);
