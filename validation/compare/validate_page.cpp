@@ -110,7 +110,7 @@ std::string pooled(const Validation& v, const report::PageStyle& style) {
 
 std::string validation_page(const Validation& v, int width) {
   const report::PageStyle style{width, false};
-  const bool few = v.pairs.size() <= kRowsOnPage;
+  const bool few = !v.pairs.empty() && v.pairs.size() <= kRowsOnPage;
   std::string out = few ? every_row(v, style) : "";
   if (!v.groups.empty()) {
     out += "errors in %; in: measured times inside the 90 % interval; width: of that interval\n";
