@@ -140,6 +140,7 @@ double slots_of(const VectorLaws& laws, const VectorLaw& law, const VectorKernel
 }  // namespace
 
 KernelCost VectorCost::priced(const Launch& launch, const VectorKernel& kernel, double slow) const {
+  if (kernel::is_serving(kernel.kind)) return serving_(launch, kernel);
   const VectorLaw& law = laws_[kernel.kind];
   const double active = std::min(launch.ctas(), static_cast<double>(gpu_.sm.count));
   const View v{launch, kernel, gpu_, law, slow, resident_ctas(launch, gpu_), std::max(1.0, active)};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "arch/loader.hpp"
+#include "sim/cost/serving_cost.hpp"
 #include "sim/cost/vector_law.hpp"
 #include "sim/kernel/kernel_cost.hpp"
 
@@ -15,10 +16,11 @@ namespace voltaic::cost {
 ///     math   = elements * slots / (FP32 lanes * clock)
 ///     lat    = rows/(SMs r) (row + step columns/threads) / clock, or bytes over what the threads keep in flight
 ///     time   = fixed + (mem^p + math^p + lat^p)^(1/p)
-/// Fitted: FP32 pointwise, softmax and layer norm of [NEUDATA]; 2-byte types follow the same bytes.
+/// Fitted: FP32 pointwise, softmax and layer norm of [NEUDATA]; other 2-byte types follow the same bytes. The kinds of
+/// serving stacks have laws of their own (serving_cost.hpp).
 class VectorCost {
  public:
-  explicit VectorCost(const arch::ResolvedGpu& gpu) : gpu_(gpu.spec), laws_(gpu.calibration) {}
+  explicit VectorCost(const arch::ResolvedGpu& gpu) : gpu_(gpu.spec), laws_(gpu.calibration), serving_(gpu) {}
   /// Inside a stream of other kernels, at the boost clock.
   kernel::KernelCost operator()(const kernel::Launch& launch, const kernel::VectorKernel& kernel) const;
   /// Alone between idle gaps, as a timed eager call sees it: some boards clock down in between.
@@ -29,6 +31,7 @@ class VectorCost {
 
   const arch::GpuSpec& gpu_;
   VectorLaws laws_;
+  ServingCost serving_;
 };
 
 }  // namespace voltaic::cost

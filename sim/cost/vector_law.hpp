@@ -14,7 +14,7 @@
 
 namespace voltaic::cost {
 
-inline constexpr std::size_t kVectorKinds = static_cast<std::size_t>(kernel::VectorKind::fill) + 1;
+inline constexpr std::size_t kVectorKinds = static_cast<std::size_t>(kernel::VectorKind::index_select_large) + 1;
 
 /// The law of one kind of vector kernel; what each number was fitted on stands in the calibration file.
 struct VectorLaw {

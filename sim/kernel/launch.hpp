@@ -54,6 +54,7 @@ struct GemmTile {
   int ctas_per_sm = 2;
   std::int64_t split_k = 1;
   bool tensor_cores = false;
+  double time_scale = 1;  ///< Expected time over this kernel's own: the library may take others for the problem.
 };
 struct GemmKernel {
   GemmProblem problem;
@@ -108,7 +109,17 @@ enum class VectorKind : std::uint8_t {
   cross_entropy,
   optimizer,
   fill,
+  // Two-byte types, as serving stacks run them: calibration section "serving".
+  half_elementwise,    ///< Contiguous pointwise, vectorised.
+  half_activation,     ///< The same with a function that takes its time: gelu, silu.
+  half_layer_norm,     ///< ATen's, vectorised by four.
+  serving_norm,        ///< One CTA per token, scalar loads.
+  serving_rope,        ///< Queries and keys of a token rotated in place.
+  serving_gate,        ///< act(gate) * up of a token.
+  index_select_small,  ///< Few indices: every CTA walks over all of them.
+  index_select_large,  ///< Many indices, a capped grid.
 };
+inline constexpr bool is_serving(VectorKind kind) { return kind >= VectorKind::half_elementwise; }
 std::string_view to_string(VectorKind kind);
 struct VectorKernel {
   VectorKind kind = VectorKind::elementwise;
@@ -121,9 +132,25 @@ struct VectorKernel {
   std::vector<std::string_view> fused;  ///< Functions of a fused chain (static names); empty for a single one.
   double element_bytes = 4;
   bool backward = false;
+  double passes = 0;       ///< Steps in which the CTA's threads cover a row; 0: columns over threads.
+  double warp_passes = 0;  ///< Warp-wide loads of a row, each with its store.
 };
 
-/// Fused attention of one layer (flash) or one decode step over a cache.
+/// Whose fused attention kernels; what each does is data, see attention_library.hpp.
+enum class AttentionLibrary : std::uint8_t {
+  automatic,         ///< The GPU's own.
+  flash2_paged,      ///< FlashAttention-2 over a paged cache, as vLLM runs it on Ampere.
+  flash2_dense,      ///< FlashAttention-2 of training and encoders.
+  flash3_sm80,       ///< FlashAttention-3's kernels for Ampere, as SGLang runs them.
+  flash3,            ///< FlashAttention-3 over a paged cache, as vLLM runs it on Hopper.
+  flash3_dense,      ///< FlashAttention-3 of encoders.
+  flash3_first,      ///< FlashAttention-3 as first published, dense.
+  flash4_512,        ///< The next generation's kernels for heads above 256, on Hopper.
+  tensorrt,          ///< TensorRT-LLM's fused prompts on Ampere.
+  memory_efficient,  ///< CUTLASS fused attention: every GPU and type, also without tensor cores.
+};
+
+/// Fused attention of one layer (flash), one decode step over a cache, or the writing of that cache.
 struct AttentionKernel {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, seq_q = 1, seq_kv = 1, head_dim = 64, value_dim = 64;
   bool causal = false;
@@ -132,7 +159,11 @@ struct AttentionKernel {
   std::int64_t window = 0;  ///< 0: none.
   DataType math = DataType::fp16;
   double element_bytes = 2;
-  std::int64_t splits = 1;  ///< KV splits, merged by a second kernel.
+  std::int64_t splits = 1;     ///< KV splits, merged by a second kernel.
+  bool split_variant = false;  ///< The kernel that may split keys: the merge runs even where one split came out.
+  bool append = false;         ///< Writes keys and values of `seq_q` tokens to a paged cache, nothing else.
+  bool warm = false;           ///< Just ran on the same tensors: L2 still holds what fits.
+  AttentionLibrary library = AttentionLibrary::automatic;
 };
 
 /// Copies between host and device.

@@ -2,6 +2,7 @@
 // Table lookups and what is built of them: embedding, gather, scatter, expert dispatch and combine.
 #include <algorithm>
 
+#include "sim/kernel/serving.hpp"
 #include "sim/kernel/vector.hpp"
 
 namespace voltaic::kernel {
@@ -32,6 +33,17 @@ Pass copy_pass(const OpGraph& graph, const graph::Tensor& moved, double index_by
   static_cast<void>(graph);
   return Pass{static_cast<double>(moved.elements()), moved.bytes() + index_bytes, moved.bytes(), 1,
               bytes_per_element(moved.dtype)};
+}
+
+void embedding(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  const graph::Tensor& result = graph.tensor(node.outputs.front());
+  const Pass pass = copy_pass(graph, result, bytes_of(graph, node.inputs[0]));
+  const std::int64_t cols = result.shape.empty() ? 1 : result.shape.back();
+  if (serving::serves(pass) && cols > 0) {
+    vector::push(out.launches, serving::lookup(result.elements() / cols, cols, pass, target.gpu.sm.count));
+  } else {
+    vector::push(out.launches, lookup("indexSelectLargeIndex", pass, target, 8));
+  }
 }
 
 /// Dense gradient of a table: zeroes, then rows added by index. Few indices take one kernel that scans them for each
@@ -110,10 +122,7 @@ Lowered lower_embedding(const graph::OpGraph& graph, const graph::Node& node, co
   out.host = HostClass::other;
   const graph::Tensor& result = graph.tensor(node.outputs.front());
   switch (node.op) {
-    case OpType::embedding:
-      vector::push(out.launches, lookup("indexSelectLargeIndex",
-                                        copy_pass(graph, result, bytes_of(graph, node.inputs[0])), target, 8));
-      break;
+    case OpType::embedding: embedding(graph, node, target, out); break;
     case OpType::embedding_backward: embedding_backward(graph, node, out); break;
     case OpType::gather: {
       const double index = node.inputs.size() > 1 ? bytes_of(graph, node.inputs[1]) : 0;

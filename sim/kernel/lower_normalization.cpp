@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/kernel/fused.hpp"
+#include "sim/kernel/serving.hpp"
 
 namespace voltaic::kernel {
 
@@ -120,6 +121,15 @@ void rms_norm_eager(const OpGraph& graph, const Node& node, Lowered& out) {
 void generated(const OpGraph& graph, const Node& node, const FusedKernel& kernel, const Target& target, Lowered& out) {
   const bool backward =
       kernel.reduction == OpType::layer_norm_backward || kernel.reduction == OpType::rms_norm_backward;
+  if (!backward && serving::serves(kernel.pass)) {
+    Launch launch = kernel.reduction == OpType::layer_norm
+                        ? serving::layer_norm(kernel.rows, kernel.cols, kernel.pass)
+                        : serving::norm(kernel.rows, kernel.cols, kernel.pass);
+    finish_generated(launch, kernel, graph, node, target);
+    out.host = HostClass::pointwise;
+    vector::push(out.launches, std::move(launch));
+    return;
+  }
   Launch launch = vector::rowwise("", backward ? VectorKind::norm_backward : VectorKind::layer_norm, kernel.rows,
                                   kernel.cols, 128, kernel.pass);
   if (!kernel.held()) set_reread(launch, kernel.row_bytes);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "sim/kernel/fused.hpp"
+#include "sim/kernel/serving.hpp"
 
 namespace voltaic::kernel {
 
@@ -72,6 +73,21 @@ bool broadcasts(const OpGraph& graph, const Node& node) {
                      [&](graph::TensorId id) { return graph.tensor(id).elements() != n; });
 }
 
+bool takes_time(std::string_view function) {
+  constexpr std::array<std::string_view, 9> kSlow{"gelu", "gelu_tanh", "silu", "sigmoid", "tanh",
+                                                  "exp",  "erf",       "mish", "softplus"};
+  return std::find(kSlow.begin(), kSlow.end(), function) != kSlow.end();
+}
+
+/// Contiguous pointwise kernels on two-byte types have laws of their own.
+void halve(Launch& launch, const Pass& pass) {
+  auto& detail = std::get<VectorKernel>(launch.detail);
+  if (detail.kind != VectorKind::elementwise || !serving::serves(pass)) return;
+  const bool slow = takes_time(detail.function) || std::any_of(detail.fused.begin(), detail.fused.end(), takes_time);
+  detail.kind = slow ? VectorKind::half_activation : VectorKind::half_elementwise;
+  launch.family = to_string(detail.kind);
+}
+
 Launch plain(const OpGraph& graph, const Node& node, std::string_view function) {
   const Pass pass = vector::pass_of(graph, node);
   const bool broadcast = broadcasts(graph, node);
@@ -79,7 +95,26 @@ Launch plain(const OpGraph& graph, const Node& node, std::string_view function) 
       vector::elementwise(function, pass, broadcast ? VectorKind::elementwise_broadcast : VectorKind::elementwise);
   launch.work.special = special_calls(node.op) * pass.elements;
   if (broadcast) vector::add_broadcast(graph, node, launch);
+  halve(launch, pass);
   return launch;
+}
+
+void push_half(Lowered& out, Launch launch, const Pass& pass) {
+  halve(launch, pass);
+  vector::push(out.launches, std::move(launch));
+}
+
+/// The serving stack's own kernel where the engine has it: act(gate) * up of equal tensors.
+bool gates(const std::vector<std::string_view>& functions, const Pass& pass, const Target& target) {
+  if (target.framework != Framework::tensorrt || !serving::serves(pass) || pass.inputs != 2) return false;
+  const auto has = [&](std::string_view f) { return std::find(functions.begin(), functions.end(), f) != functions.end(); };
+  return functions.size() == 2 && has("mul") && (has("silu") || has("gelu") || has("gelu_tanh"));
+}
+
+Launch gated(const OpGraph& graph, const Node& node, const Pass& pass) {
+  const graph::Tensor& y = graph.tensor(node.outputs.front());
+  const std::int64_t cols = y.shape.empty() ? 1 : std::max<std::int64_t>(y.shape.back(), 1);
+  return serving::gate(y.elements() / cols, cols, pass);
 }
 
 /// A chain, or one function under a compiler. Operands that repeat, are gathered or strided read in runs of their own.
@@ -88,10 +123,12 @@ Launch fused(const OpGraph& graph, const Node& node, const Target& target) {
   const auto& f = kernel.functions;
   const bool packs = std::find(f.begin(), f.end(), graph::to_string(OpType::contiguous)) != f.end();
   const bool broadcast = broadcasts(graph, node);
+  if (!packs && !broadcast && gates(f, kernel.pass, target)) return gated(graph, node, kernel.pass);
   Launch launch = vector::elementwise("", kernel.pass,
                                       broadcast || packs ? VectorKind::elementwise_broadcast : VectorKind::elementwise);
   if (broadcast) vector::add_broadcast(graph, node, launch);
   finish_generated(launch, kernel, graph, node, target);
+  halve(launch, kernel.pass);
   return launch;
 }
 
@@ -136,12 +173,27 @@ void masked_fill(const OpGraph& graph, const Node& node, const Target& target, L
   vector::push(out.launches, plain(graph, node, "masked_fill"));
 }
 
+/// Columns of a token that turn: heads side by side where the layout holds heads apart.
+std::int64_t rotated_cols(const OpGraph& graph, const Node& node) {
+  const graph::Shape& x = graph.tensor(node.inputs.front()).shape;
+  if (x.empty()) return 1;
+  const std::int64_t heads = x.size() == 4 ? x[1] : 1;
+  return std::max<std::int64_t>(1, x.back() * heads);
+}
+
 /// A rotation of each pair: in eager code a negation, a concatenation, two products and a sum.
 void rope(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
   const Pass pass = vector::pass_of(graph, node);
   const double x = graph.tensor(node.inputs.front()).bytes();
   const double tables = pass.read - x;
   const double n = pass.elements;
+  if (generates_kernels(target.framework) && serving::serves(pass)) {
+    const std::int64_t cols = rotated_cols(graph, node);
+    const std::int64_t query = std::clamp<std::int64_t>(node.attributes.integer("query_cols", cols), 1, cols);
+    const auto rows = static_cast<std::int64_t>(n / static_cast<double>(cols));
+    vector::push(out.launches, serving::rope(rows, query, cols - query, pass.element_bytes));
+    return;
+  }
   if (generates_kernels(target.framework)) {
     Launch launch = vector::elementwise("rope", pass, VectorKind::elementwise_broadcast);
     launch.name = "rotary_embedding_kernel";
@@ -192,11 +244,16 @@ Lowered lower_pointwise(const graph::OpGraph& graph, const graph::Node& node, co
         const double bytes = graph.tensor(node.outputs.front()).bytes();
         pass.inputs = 1;
         pass.read = bytes;
-        vector::push(out.launches, vector::elementwise(node.op == OpType::silu_mul ? "silu" : "gelu", pass));
+        push_half(out, vector::elementwise(node.op == OpType::silu_mul ? "silu" : "gelu", pass), pass);
         pass.inputs = 2;
         pass.read = 2 * bytes;
-        vector::push(out.launches, vector::elementwise("mul", pass));
+        push_half(out, vector::elementwise("mul", pass), pass);
         out.host_calls = 2;
+        break;
+      }
+      if (const Pass pass = vector::pass_of(graph, node);
+          !broadcasts(graph, node) && gates({"silu", "mul"}, pass, target)) {
+        vector::push(out.launches, gated(graph, node, pass));
         break;
       }
       [[fallthrough]];

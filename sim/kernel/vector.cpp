@@ -24,6 +24,14 @@ std::string_view family_of(VectorKind kind) {
   switch (kind) {
     case VectorKind::elementwise:
     case VectorKind::elementwise_broadcast: return "elementwise";
+    case VectorKind::half_elementwise:
+    case VectorKind::half_activation:
+    case VectorKind::half_layer_norm:
+    case VectorKind::serving_norm:
+    case VectorKind::serving_rope:
+    case VectorKind::serving_gate:
+    case VectorKind::index_select_small:
+    case VectorKind::index_select_large: return to_string(kind);
     case VectorKind::softmax_warp:
     case VectorKind::softmax_block: return "softmax";
     case VectorKind::layer_norm: return "layer_norm";

@@ -25,9 +25,8 @@ class Stacks {
   Stacks(Runner& runner, std::string calibration) : runner_(runner), calibration_(std::move(calibration)) {}
 
   const cost::StackCall& operator()(const std::string& gpu, const cost::CallProtocol& protocol) {
-    auto& held = held_[fmt::format("{}|{}|{}|{}|{}|{}", gpu, protocol.stack, cost::to_string(protocol.timing),
-                                   static_cast<int>(protocol.contents), static_cast<int>(protocol.operands),
-                                   protocol.attention_library)];
+    auto& held = held_[fmt::format("{}|{}|{}|{}|{}", gpu, protocol.stack, cost::to_string(protocol.timing),
+                                   static_cast<int>(protocol.contents), static_cast<int>(protocol.operands))];
     if (!held) {
       Request request;
       request.gpu = gpu;
@@ -51,6 +50,12 @@ struct Answer {
   std::string explanation, refused;
 };
 
+/// Shapes tell all other kinds of work apart.
+std::string_view library_of(const StackWork& work) {
+  const auto* attention = std::get_if<AttentionCall>(&work);
+  return attention == nullptr ? "" : kernel::to_string(attention->kernel.library);
+}
+
 std::string explain(const std::vector<kernel::Launch>& launches, const cost::StackCall::Timing& timing) {
   if (launches.empty()) return "no kernel";
   const std::string more = launches.size() > 1 ? fmt::format(" and {} more", launches.size() - 1) : "";
@@ -60,8 +65,7 @@ std::string explain(const std::vector<kernel::Launch>& launches, const cost::Sta
 
 void answer(Answer& a) {
   try {
-    const auto launches = lower_stack(a.row->work, {a.stack->gpu().spec, a.stack->library()},
-                                      a.stack->protocol().attention_library);
+    const auto launches = lower_stack(a.row->work, {a.stack->gpu().spec, a.stack->library()});
     a.timing = a.stack->time(launches, a.row->call);
     a.explanation = explain(launches, a.timing);
   } catch (const UnsupportedError& e) {
@@ -118,6 +122,7 @@ std::vector<kernel::Launch> lower_vector(const VectorCall& call, const kernel::T
       case graph::OpType::rope: {
         const std::int64_t head = std::min(cols, kHeadDim);
         node.inputs = {tensor(rows, call.type), tensor({call.rows, head}, call.type), tensor({call.rows, head}, call.type)};
+        if (call.query_cols > 0) node.attributes.set("query_cols", call.query_cols);
         break;
       }
       case graph::OpType::rms_norm: node.inputs = {tensor(rows, call.type), tensor({cols}, call.type)}; break;
@@ -166,35 +171,37 @@ std::vector<kernel::Launch> lower_product(const ProductCall& call, const kernel:
   return out;
 }
 
-std::vector<kernel::Launch> lower_attention_call(const AttentionCall& call, const kernel::Target& target,
-                                                 std::string_view library) {
-  if (library == "flash_attn2" && target.gpu.architecture == arch::Architecture::hopper) {
-    throw UnsupportedError("FlashAttention-2 on Hopper is not modelled: its own is FlashAttention-3");
-  }
+std::vector<kernel::Launch> lower_attention_call(const AttentionCall& call, const kernel::Target& target) {
   if (!target.gpu.has_tensor_path(call.kernel.math) && !(target.gpu.sm.cuda_core[call.kernel.math] > 0)) {
     throw UnsupportedError(fmt::format("{} cannot multiply in {}", target.gpu.name, to_string(call.kernel.math)));
   }
-  auto out = kernel::attention_launches(call.kernel, target.gpu);
+  std::vector<kernel::Launch> out;
+  const auto add = [&](const kernel::AttentionKernel& k) {
+    auto more = kernel::attention_launches(k, target.gpu);
+    std::move(more.begin(), more.end(), std::back_inserter(out));
+  };
+  if (call.appends) {
+    kernel::AttentionKernel append = call.kernel;
+    append.append = true;
+    add(append);
+  }
+  add(call.kernel);
   if (call.with_backward) {
     kernel::AttentionKernel gradient = call.kernel;
     gradient.backward = true;
-    auto more = kernel::attention_launches(gradient, target.gpu);
-    std::move(more.begin(), more.end(), std::back_inserter(out));
+    add(gradient);
   }
   return out;
 }
 
 }  // namespace
 
-std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Target& target,
-                                        std::string_view attention_library) {
+std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Target& target) {
   if (const auto* call = std::get_if<ProductCall>(&work)) return lower_product(*call, target);
   if (const auto* p = std::get_if<kernel::ConvProblem>(&work)) {
     return kernel::conv_launches(target.library.choose(*p), target.gpu);
   }
-  if (const auto* call = std::get_if<AttentionCall>(&work)) {
-    return lower_attention_call(*call, target, attention_library);
-  }
+  if (const auto* call = std::get_if<AttentionCall>(&work)) return lower_attention_call(*call, target);
   if (const auto* call = std::get_if<VectorCall>(&work)) {
     return lower_vector(*call, {target.gpu, target.library, call->framework});
   }
@@ -221,7 +228,8 @@ void predict_stack_rows(Runner& runner, const CsvTable& table, StackTable kind,
     } else {
       const cost::StackCall& stack = stacks(row.gpu, row.protocol.call);
       // The protocol's own name stands for the stack: its address is stable and unique.
-      const auto id = fmt::format("{}|{}|{}|{}|{}|{}", fmt::ptr(&stack), row.call, row.dtype, row.op, row.key, row.label);
+      const auto id = fmt::format("{}|{}|{}|{}|{}|{}|{}", fmt::ptr(&stack), row.call, row.dtype, row.op, row.key,
+                                  row.label, library_of(row.work));
       const auto [at, fresh] = known.emplace(id, answers.size());
       if (fresh) answers.push_back({&row, &stack, {}, {}, {}});
       wanted.emplace_back(&row, at->second);

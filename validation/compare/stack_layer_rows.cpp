@@ -59,7 +59,7 @@ VectorCall vector_of(std::string_view layer, const Shape& s, std::int64_t gpus, 
     call.op = OpType::rope;
     call.widths = {s.heads * s.head_dim / gpus, std::max<std::int64_t>(1, s.kv_heads / gpus) * s.head_dim};
   } else if (layer == "act_fn") {
-    call.op = OpType::silu;
+    call.op = OpType::silu_mul;  // in eager code a kernel each
     call.widths = {experts ? s.inner : s.inner / gpus};
   } else if (layer == "embedding") {
     call.op = OpType::embedding;
@@ -107,7 +107,8 @@ void read_layer_row(StackReader& reader, std::size_t row) {
   check_elements(table, row, {tokens, call.widths.front()});
   out.family = "layer vectors bf16";
   out.size = 4 * static_cast<double>(tokens) * static_cast<double>(call.widths.front());
-  out.key = fmt::format("{}|{}|{}", graph::to_string(call.op), tokens, call.widths.front());
+  const OpType drawn = call.op == OpType::silu_mul ? OpType::silu : call.op;
+  out.key = fmt::format("{}|{}|{}", graph::to_string(drawn), tokens, call.widths.front());
   out.label = fmt::format("{} x {}", tokens, call.widths.front());
   out.work = std::move(call);
   reader.take(std::move(out));

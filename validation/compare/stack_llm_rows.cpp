@@ -36,7 +36,10 @@ void set_vector(const CsvTable& table, std::size_t row, const VectorCall& call, 
   }
   out.size = bytes * bytes_per_element(call.type);
   out.key = fmt::format("{}|{}|{}", key, call.rows, call.widths.front());
-  out.label = fmt::format("{} x {}", call.rows, call.widths.front());
+  // Rows of one label share an answer, so it tells apart all that sets the kernel.
+  out.label = fmt::format("{} x {} {}", call.rows, call.widths.front(), graph::to_string(call.op));
+  if (call.query_cols > 0) out.label += fmt::format(" of {} query columns", call.query_cols);
+  if (call.widths.size() > 1) out.label += " twice";
   out.work = call;
 }
 
@@ -48,6 +51,32 @@ std::optional<OpType> operation_of(std::string_view kind, std::string_view model
   if (kind == "mlp_act" || kind == "activation") return gated ? OpType::silu_mul : OpType::gelu;
   if (kind == "emb" || kind == "embedding") return OpType::embedding;
   return std::nullopt;
+}
+
+/// Query columns of all heads, as published; 0: unknown.
+std::int64_t query_columns(std::string_view model) {
+  constexpr std::array<std::pair<std::string_view, std::int64_t>, 8> kHidden{{
+      {"CodeLlama-34b", 8192},
+      {"Llama-2-70b", 8192},
+      {"Llama-2-7b", 4096},
+      {"Meta-Llama-3-70B", 8192},
+      {"Meta-Llama-3-8B", 4096},
+      {"Qwen-72B", 8192},
+      {"internlm-20b", 5120},
+      {"phi-2", 2560},
+  }};
+  const auto at = std::find_if(kHidden.begin(), kHidden.end(), [&](const auto& m) { return model.starts_with(m.first); });
+  return at == kHidden.end() ? 0 : at->second;
+}
+
+/// One kernel of the stack's own each, as an inference engine has them. The phi models' layers add the results of
+/// attention and feed-forward, which run side by side, in two kernels.
+VectorCall serving_call(OpType op, std::int64_t tokens, std::int64_t n, DataType type, std::string_view model,
+                        std::int64_t gpus) {
+  VectorCall call{op, tokens, {n}, type, kernel::Framework::tensorrt};
+  if (op == OpType::add && model.starts_with("phi")) call.widths.push_back(n);
+  if (op == OpType::rope) call.query_cols = std::min(n, query_columns(model) / gpus);
+  return call;
 }
 
 kernel::GemmProblem layer_product(std::int64_t m, std::int64_t n, std::int64_t k, DataType type) {
@@ -92,8 +121,8 @@ void read_operation_row(StackReader& reader, std::size_t row) {
   out.family = vector_family(out.measured_s, out.dtype);
   const auto op = operation_of(kind, reader.text(row, "model"), reader.text(row, "gated") != "0");
   if (!op) return reader.miss(fmt::format("op {} is unknown", out.op), out);
-  // One kernel of the stack's own each, as an inference engine has them.
-  set_vector(table, row, {*op, tokens, {n}, *type, kernel::Framework::tensorrt}, out.op, out);
+  const auto call = serving_call(*op, tokens, n, *type, reader.text(row, "model"), size_cell_or(table, row, "tp", 1));
+  set_vector(table, row, call, out.op, out);
   reader.take(std::move(out));
 }
 

@@ -40,10 +40,11 @@ struct ProductCall {
   kernel::GemmProblem problem;
   bool quantises = false;
 };
-/// Fused attention, forward; with its gradient where the table times both together.
+/// Fused attention, forward; with its gradient where the table times both together; the cache written first.
 struct AttentionCall {
   kernel::AttentionKernel kernel;
   bool with_backward = false;
+  bool appends = false;
 };
 /// Operations on `rows` rows, one after another: a rotary embedding of queries and of keys.
 struct VectorCall {
@@ -52,6 +53,7 @@ struct VectorCall {
   std::vector<std::int64_t> widths;
   DataType type = DataType::fp16;
   kernel::Framework framework = kernel::Framework::eager;
+  std::int64_t query_cols = 0;  ///< Of a rotary embedding: columns that are queries, the rest being keys; 0: all.
 };
 /// The feed-forward block of a mixture of experts on one GPU of its group.
 struct MoeCall {
