@@ -16,6 +16,7 @@
 #include "arch/detail/embedded_data.hpp"
 #include "arch/detail/override.hpp"
 #include "arch/detail/strict_json.hpp"
+#include "arch/quantity_text.hpp"
 #include "arch/units/error.hpp"
 
 namespace voltaic::arch {
@@ -173,6 +174,30 @@ std::vector<std::string> gpu_names() {
     if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
   }
   return out;
+}
+
+/// No board locks its clock lower than about a sixth of boost.
+constexpr double kLeastClockShare = 0.15;
+
+void operate(ResolvedGpu& gpu, const OperatingPoint& point) {
+  const PowerSpec& power = gpu.spec.power;
+  if (point.power_cap && !(*point.power_cap > power.idle && *point.power_cap <= power.limit)) {
+    throw UsageError(fmt::format("--power-cap: expected more than the {} W that {} idles at and at most its limit of {} W, got {} W",
+                                 power.idle.value, gpu.spec.name, power.limit.value, point.power_cap->value));
+  }
+  const Hertz boost = gpu.spec.clocks.boost;
+  if (point.clock && !(*point.clock >= kLeastClockShare * boost && *point.clock <= boost)) {
+    throw UsageError(fmt::format("--clock: expected {} to {}, the boost clock of {}, got {}",
+                                 format_quantity(kLeastClockShare * boost.value, "hz"), format_quantity(boost.value, "hz"),
+                                 gpu.spec.name, format_quantity(point.clock->value, "hz")));
+  }
+  gpu.operating = point;
+}
+
+bool is_measured(const ResolvedGpu& gpu) {
+  if (!gpu.calibration.has("extrapolation.measured_boards")) return true;
+  const auto boards = gpu.calibration.keys("extrapolation.measured_boards");
+  return std::find(boards.begin(), boards.end(), calibration_key(gpu.board)) != boards.end();
 }
 
 ResolvedGpu in_session(const ResolvedGpu& gpu, std::string_view session) {

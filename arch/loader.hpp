@@ -2,6 +2,7 @@
 // Turns arch/gpus/*.json, user files, MIG names and --set overrides into a GpuSpec and its calibration.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,13 @@ struct FieldView {
   std::string source;
 };
 
+/// How the board is run, beside what it is: what nvidia-smi sets, and what the operands hold.
+struct OperatingPoint {
+  std::optional<Watts> power_cap;  ///< Below the board's own limit.
+  std::optional<Hertz> clock;      ///< SM clock locked to at most this.
+  double toggle = 1;               ///< Operand contents: 1 random, 0 constant.
+};
+
 /// A GPU ready for use: spec, calibration and where each number came from.
 struct ResolvedGpu {
   GpuSpec spec;
@@ -28,6 +36,7 @@ struct ResolvedGpu {
   std::string board;               ///< Member of "boards" in calibration files whose overrides hold.
   std::vector<FieldView> fields;   ///< Every number of the spec in file order.
   std::vector<std::string> notes;  ///< What was assumed: "MIG slice ...", "--set gpu.sm.count=54".
+  OperatingPoint operating;
   bool modified = false;           ///< True for user files, MIG slices and --set: intervals widen.
   std::string json;                ///< The resolved description as JSON text.
 };
@@ -52,6 +61,13 @@ std::vector<std::string> gpu_names();
 /// none.
 ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Override>& overrides = {},
                         const std::string& calibration_file = "");
+
+/// Sets how the board is run; throws UsageError for a cap above the board's limit or not above its idle watts, and for a
+/// clock above boost: no board has them.
+void operate(ResolvedGpu& gpu, const OperatingPoint& point);
+
+/// True where the FP32 laws were fitted on this very board ("extrapolation.measured_boards").
+bool is_measured(const ResolvedGpu& gpu);
 
 /// The GPU in the state in which a table was measured (see calibration_document.hpp); itself where nothing is known of
 /// that session.

@@ -117,10 +117,22 @@ void fill_memory(report::Prediction& p, const FillInput& in) {
                   p.context_bytes >> 20, p.workspace_bytes >> 20));
 }
 
+/// Kernels at their own power, gaps at that of an idle GPU whose clocks stay up.
+void fill_energy(report::Prediction& p, const FillInput& in, const std::vector<double>& count) {
+  Joules kernels;
+  for (std::size_t d = 0; d < p.distinct.size(); ++d) kernels += count[d] * p.distinct[d].energy;
+  const Seconds gaps = std::max(0.0, 1 - p.share_kernels) * p.total;
+  const Joules energy = kernels + in.gap * gaps;
+  p.energy_j.value = energy.value;
+  if (p.total.value > 0) {
+    p.average_power_w.value = (energy / p.total).value;
+  } else {
+    p.average_power_w.reason = "nothing runs";
+  }
+}
+
 void fill_cost(report::Prediction& p, const FillInput& in) {
-  p.energy_j.reason = "the power model is not built yet";
-  p.average_power_w.reason = p.energy_j.reason;
-  p.co2_g.reason = "needs energy, and the power model is not built yet";
+  p.co2_g.reason = "needs the carbon intensity of the grid";
   if (const auto price = in.gpu.spec.price.usd_per_hour) {
     p.cost_usd.value = *price * p.total.value / 3600;
   } else {
@@ -184,6 +196,7 @@ void fill(report::Prediction& p, const FillInput& in) {
   fill_bounds(p, count);
   fill_work(p, in, count);
   fill_memory(p, in);
+  fill_energy(p, in, count);
   fill_cost(p, in);
   fill_unmodelled(p, count);
   fill_interval(p, in, count);

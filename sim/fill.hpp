@@ -15,6 +15,7 @@ struct FillInput {
   const SimulationOptions& options;
   const IntervalModel& intervals;
   std::span<const std::shared_ptr<const PricedNode>> priced;  ///< By NodeRow::distinct.
+  Watts gap;                                                  ///< While no kernel runs.
 };
 
 /// Needs graph, timeline, nodes and distinct of `p`; computes all the rest.

@@ -33,7 +33,7 @@ std::vector<report::LayerRow> layer_rows(const report::Prediction& p,
     if (layers.empty() || !(key == last)) {
       const auto [found, fresh] = index.try_emplace(key, layers.size());
       if (fresh) {
-        layers.push_back({std::string(key.name), std::string(graph::to_string(node.op)), key.phase, {}, {}, 0, 0});
+        layers.push_back({std::string(key.name), std::string(graph::to_string(node.op)), key.phase, {}, {}, {}, 0, 0, 0});
       }
       at = found->second;
       last = key;
@@ -42,6 +42,7 @@ std::vector<report::LayerRow> layer_rows(const report::Prediction& p,
     if (!layer.nodes.empty() && p.graph.node(layer.nodes.front()).op != node.op) layer.op = "block";
     layer.nodes.push_back(row.node);
     layer.time += p.distinct[row.distinct].gpu_time;
+    layer.energy += p.distinct[row.distinct].energy;
     layer.mac += priced[row.distinct]->mac;
     layer.other_flop += priced[row.distinct]->other_flop;
     layer.flop = 2 * layer.mac;

@@ -10,8 +10,10 @@
 #include <unordered_map>
 
 #include "arch/units/error.hpp"
+#include "sim/cost/power.hpp"
 #include "sim/fill.hpp"
 #include "sim/host_model.hpp"
+#include "sim/kernel/fused.hpp"
 #include "sim/node_memo.hpp"
 #include "sim/quantised.hpp"
 
@@ -29,8 +31,7 @@ void run_passes(graph::OpGraph& g, const SimulationOptions& o, const arch::GpuSp
     graph::append_backward(g);
     if (o.include_optimizer) graph::append_optimizer(g, o.optimizer, o.precision);
   }
-  const bool fuses = o.framework == kernel::Framework::compiled || o.framework == kernel::Framework::tensorrt;
-  if (fuses) graph::fuse_pointwise(g);
+  if (kernel::generates_kernels(o.framework)) graph::fuse_pointwise(g);
 }
 
 std::uint64_t salt_of(cost::EngineKind engine, kernel::Framework framework) {
@@ -50,12 +51,13 @@ struct Simulator::Impl {
   cost::EngineKind kind;
   std::unique_ptr<kernel::LibraryChoice> library;
   IntervalModel intervals;
+  cost::PowerModel power;
   mutable NodeMemo memo;
   mutable std::mutex mutex;
   mutable std::array<std::unique_ptr<kernel::CostModel>, kEngines> engines;
 
   Impl(std::shared_ptr<const arch::ResolvedGpu> resolved, cost::EngineKind engine_kind)
-      : gpu(std::move(resolved)), kind(engine_kind), library(cost::make_library(*gpu)), intervals(*gpu) {}
+      : gpu(std::move(resolved)), kind(engine_kind), library(cost::make_library(*gpu)), intervals(*gpu), power(*gpu) {}
 
   /// Made when first asked for.
   const kernel::CostModel& engine(cost::EngineKind wanted) const {
@@ -100,6 +102,7 @@ std::shared_ptr<const PricedNode> Simulator::Impl::price(const graph::OpGraph& g
     const kernel::KernelCost cost = model.cost(launch);
     check_cost(launch, cost);
     out->row.gpu_time += cost.time;
+    out->row.energy += cost.energy;
     out->row.kernels.push_back({std::move(launch), cost});
   }
   const graph::OpCount work = graph::count(g, node);
@@ -153,13 +156,8 @@ void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& 
 namespace {
 
 /// The program as the host meets it. `durations` holds the kernels of each distinct node; the program points into it.
-runtime::Timeline play_all(report::Prediction& p, const HostModel& host,
-                           std::span<const std::shared_ptr<const PricedNode>> priced) {
-  std::vector<std::vector<Seconds>> durations(p.distinct.size());
-  for (std::size_t d = 0; d < p.distinct.size(); ++d) {
-    for (const auto& k : p.distinct[d].kernels) durations[d].push_back(k.cost.time);
-    p.distinct[d].host_time = host.time(priced[d]->host, priced[d]->host_calls, priced[d]->launches);
-  }
+runtime::Timeline play_all(const report::Prediction& p, const HostModel& host,
+                           const std::vector<std::vector<Seconds>>& durations) {
   std::vector<runtime::Dispatch> program;
   program.reserve(p.nodes.size());
   for (const auto& row : p.nodes) {
@@ -186,6 +184,41 @@ kernel::KernelCost Simulator::cost(const kernel::Launch& launch) const {
   return impl_->engine(impl_->kind).cost(launch);
 }
 
+/// From a quarter of the board's limit, which is about the lowest that boards take, in steps of 5 W.
+std::vector<report::CapPoint> Simulator::power_caps(const report::Prediction& p,
+                                                    const SimulationOptions& options) const {
+  constexpr double kStep = 5;
+  const arch::PowerSpec& board = impl_->gpu->spec.power;
+  const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
+  std::vector<double> count(p.distinct.size(), 0);
+  for (const auto& row : p.nodes) count[row.distinct] += 1;
+  std::vector<report::CapPoint> out;
+  std::vector<std::vector<Seconds>> durations(p.distinct.size());
+  arch::ResolvedGpu gpu = *impl_->gpu;
+  const double least = std::ceil(std::max(board.limit.value / 4, board.idle.value + kStep) / kStep) * kStep;
+  const auto steps = static_cast<int>(std::min(1000.0, std::ceil(std::max(0.0, board.limit.value - least) / kStep)));
+  for (int i = 0; i <= steps; ++i) {
+    const Watts cap = i == steps ? board.limit : Watts{least + kStep * i};
+    gpu.operating.power_cap = cap;
+    const cost::PowerModel power(gpu);
+    Joules energy;
+    for (std::size_t d = 0; d < p.distinct.size(); ++d) {
+      durations[d].clear();
+      for (const auto& k : p.distinct[d].kernels) {
+        kernel::KernelCost cost = k.cost;
+        power.apply(k.launch, cost);
+        durations[d].push_back(cost.time);
+        energy += count[d] * cost.energy;
+      }
+    }
+    const runtime::Timeline timeline = play_all(p, host, durations);
+    const Seconds total = timeline.total.seconds();
+    energy += power.gap() * std::max(Seconds{0}, total - timeline.gpu_busy.seconds());
+    out.push_back({cap, total, energy});
+  }
+  return out;
+}
+
 report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOptions& options) const {
   check_options(options);
   report::Prediction p;
@@ -203,8 +236,13 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
   if (options.sparsity) store_unused_sparsity_dense(p);
   p.assumptions = storage_assumptions(options.precision, options.sparsity);
   const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
-  p.timeline = play_all(p, host, priced);
-  fill(p, {*impl_->gpu, options, impl_->intervals, priced});
+  std::vector<std::vector<Seconds>> durations(p.distinct.size());
+  for (std::size_t d = 0; d < p.distinct.size(); ++d) {
+    for (const auto& k : p.distinct[d].kernels) durations[d].push_back(k.cost.time);
+    p.distinct[d].host_time = host.time(priced[d]->host, priced[d]->host_calls, priced[d]->launches);
+  }
+  p.timeline = play_all(p, host, durations);
+  fill(p, {*impl_->gpu, options, impl_->intervals, priced, impl_->power.gap()});
   if (!p.fits()) p.warnings.push_back("does not fit in device memory");
   return p;
 }

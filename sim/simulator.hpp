@@ -43,6 +43,10 @@ class Simulator {
   /// `forward` is the forward graph in fp32; passes run on a copy. Throws UnsupportedError as the passes and lowering
   /// do.
   report::Prediction predict(graph::OpGraph forward, const SimulationOptions& options) const;
+  /// The step of `prediction` under every power limit that the board takes, its own last. The prediction must have been
+  /// made by a simulator without a cap.
+  std::vector<report::CapPoint> power_caps(const report::Prediction& prediction,
+                                           const SimulationOptions& options) const;
   /// Time of one launch on this GPU.
   kernel::KernelCost cost(const kernel::Launch& launch) const;
   const kernel::LibraryChoice& library() const;

@@ -22,23 +22,43 @@ void fill_residency(const kernel::Launch& launch, const arch::GpuSpec& gpu, kern
 }  // namespace
 
 AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
-    : gpu_(gpu.spec), gemm_(gpu), conv_(gpu), vector_(gpu), attention_(gpu), transfer_(gpu) {}
+    : gpu_(gpu.spec),
+      gemm_(gpu),
+      conv_(gpu),
+      vector_(gpu),
+      attention_(gpu),
+      moe_(gpu),
+      transfer_(gpu),
+      power_(gpu),
+      measured_(arch::is_measured(gpu)) {}
+
+/// Laws that were fitted on this board's own times hold the clock that it settles at; tensor-core kernels and attention
+/// were fitted with the power law, boards of no measurement follow it. Mixtures of experts were fitted without it.
+bool AnalyticEngine::settled(const kernel::Launch& launch) const {
+  if (std::holds_alternative<kernel::ExpertKernel>(launch.detail)) return true;
+  if (launch.tensor_cores || std::holds_alternative<kernel::AttentionKernel>(launch.detail)) return false;
+  return measured_ || std::holds_alternative<kernel::TransferKernel>(launch.detail);
+}
+
+kernel::KernelCost AnalyticEngine::at_own_clock(const kernel::Launch& launch, bool isolated) const {
+  if (const auto* gemm = std::get_if<kernel::GemmKernel>(&launch.detail)) return gemm_(launch, *gemm, isolated);
+  if (const auto* conv = std::get_if<kernel::ConvKernel>(&launch.detail)) return conv_(launch, *conv);
+  if (const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail)) {
+    return isolated ? vector_.isolated(launch, *vector) : vector_(launch, *vector);
+  }
+  if (const auto* attention = std::get_if<kernel::AttentionKernel>(&launch.detail)) return attention_(launch, *attention);
+  if (const auto* experts = std::get_if<kernel::ExpertKernel>(&launch.detail)) return moe_(launch, *experts);
+  return transfer_(std::get<kernel::TransferKernel>(launch.detail));
+}
 
 kernel::KernelCost AnalyticEngine::priced(const kernel::Launch& launch, bool isolated) const {
-  kernel::KernelCost cost;
-  if (const auto* gemm = std::get_if<kernel::GemmKernel>(&launch.detail)) {
-    cost = gemm_(launch, *gemm, isolated);
-  } else if (const auto* conv = std::get_if<kernel::ConvKernel>(&launch.detail)) {
-    cost = conv_(launch, *conv);
-  } else if (const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail)) {
-    cost = isolated ? vector_.isolated(launch, *vector) : vector_(launch, *vector);
-  } else if (const auto* attention = std::get_if<kernel::AttentionKernel>(&launch.detail)) {
-    cost = attention_(launch, *attention);
-  } else {
-    return transfer_(std::get<kernel::TransferKernel>(launch.detail));
+  kernel::KernelCost cost = at_own_clock(launch, isolated);
+  if (!std::holds_alternative<kernel::TransferKernel>(launch.detail)) {
+    respect_roofline(launch, gpu_, cost);
+    fill_residency(launch, gpu_, cost);
   }
-  respect_roofline(launch, gpu_, cost);
-  fill_residency(launch, gpu_, cost);
+  cost.settled = settled(launch);
+  power_.apply(launch, cost, isolated);
   return cost;
 }
 

@@ -6,6 +6,8 @@
 #include "sim/cost/attention_cost.hpp"
 #include "sim/cost/conv_cost.hpp"
 #include "sim/cost/gemm_cost.hpp"
+#include "sim/cost/moe_cost.hpp"
+#include "sim/cost/power.hpp"
 #include "sim/cost/transfer_cost.hpp"
 #include "sim/cost/vector_cost.hpp"
 #include "sim/kernel/kernel_cost.hpp"
@@ -19,6 +21,8 @@ class AnalyticEngine final : public kernel::CostModel {
   kernel::KernelCost isolated(const kernel::Launch& launch) const override { return priced(launch, true); }
 
  private:
+  kernel::KernelCost at_own_clock(const kernel::Launch& launch, bool isolated) const;
+  bool settled(const kernel::Launch& launch) const;
   kernel::KernelCost priced(const kernel::Launch& launch, bool isolated) const;
 
   const arch::GpuSpec& gpu_;
@@ -26,7 +30,10 @@ class AnalyticEngine final : public kernel::CostModel {
   ConvCost conv_;
   VectorCost vector_;
   AttentionCost attention_;
+  MoeCost moe_;
   TransferCost transfer_;
+  PowerModel power_;
+  bool measured_ = false;  ///< The FP32 laws were fitted on this board.
 };
 
 }  // namespace voltaic::cost

@@ -4,7 +4,7 @@
 #include "sim/cost/analytic.hpp"
 #include "sim/cost/conv_choice.hpp"
 #include "sim/cost/gemm_choice.hpp"
-#include "sim/cost/overlap.hpp"
+#include "sim/cost/power.hpp"
 #include "sim/cost/roofline.hpp"
 
 namespace voltaic::cost {
@@ -22,6 +22,21 @@ class Library final : public kernel::LibraryChoice {
   ConvChoice conv_;
 };
 
+/// The bound with the energy that it would take: the clock stays up, as the bound asks.
+class ChargedRoofline final : public kernel::CostModel {
+ public:
+  explicit ChargedRoofline(const arch::ResolvedGpu& gpu) : bound_(gpu.spec), power_(gpu) {}
+  kernel::KernelCost cost(const kernel::Launch& launch) const override {
+    kernel::KernelCost cost = bound_.cost(launch);
+    power_.charge(launch, cost);
+    return cost;
+  }
+
+ private:
+  RooflineEngine bound_;
+  PowerModel power_;
+};
+
 }  // namespace
 
 std::string_view to_string(EngineKind kind) {
@@ -29,7 +44,7 @@ std::string_view to_string(EngineKind kind) {
 }
 
 std::unique_ptr<kernel::CostModel> make_engine(EngineKind kind, const arch::ResolvedGpu& gpu) {
-  if (kind == EngineKind::roofline) return std::make_unique<RooflineEngine>(gpu.spec);
+  if (kind == EngineKind::roofline) return std::make_unique<ChargedRoofline>(gpu);
   return std::make_unique<AnalyticEngine>(gpu);
 }
 

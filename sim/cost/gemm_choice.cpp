@@ -14,22 +14,6 @@ namespace voltaic::cost {
 
 namespace {
 
-constexpr std::array<double, 12> kTensorSplits{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
-
-kernel::GemmTile to_tile(const TensorTile& t, double split, double step_scale) {
-  kernel::GemmTile tile;
-  tile.name = t.name;
-  tile.tile_m = t.tile_m;
-  tile.tile_n = t.tile_n;
-  tile.tile_k = static_cast<int>(t.k_step * step_scale);
-  tile.warps = t.warps;
-  tile.stages = static_cast<int>(t.stages);
-  tile.ctas_per_sm = t.ctas_per_sm;
-  tile.split_k = static_cast<std::int64_t>(split);
-  tile.tensor_cores = true;
-  return tile;
-}
-
 /// "fp32, fp16 (tensor cores), int8 (DP4A)": what a GPU can multiply.
 std::string multiplies_in(const arch::GpuSpec& gpu) {
   std::string text;
@@ -41,19 +25,6 @@ std::string multiplies_in(const arch::GpuSpec& gpu) {
     if (tensor) text += " (tensor cores)";
   }
   return text;
-}
-
-double utility(const TensorLaw& law, std::size_t tile_index, const TensorProblem& p, double split, const TensorTime& t,
-               double ctas, double sms) {
-  const TensorTile& tile = law.tiles()[tile_index];
-  const auto& c = law.choice();
-  const double area = static_cast<double>(tile.tile_m) * tile.tile_n;
-  const double v = ctas / (sms * tile.ctas_per_sm);
-  double u = c[0] * std::log(t.whole) + c[1] * std::log(t.smooth) + law.bias()[tile_index] +
-             c[4] * std::log(v / std::ceil(v)) + c[5] * std::log(ctas / (split * p.b) * area / (p.m * p.n)) +
-             c[6] * std::log(area) * std::min(1.0, v) + c[7] * std::log(std::min(1.0, ctas / sms));
-  if (split > 1) u += c[2] + c[3] * std::log(split);
-  return u;
 }
 
 }  // namespace
@@ -203,47 +174,22 @@ GemmChoice::GemmChoice(const arch::ResolvedGpu& gpu)
       simt_(gpu),
       linear_(gpu.calibration.at("gemm_simt.linear")),
       batched_(gpu.calibration.at("gemm_simt.bmm")),
-      tensor_(gpu) {}
+      tensor_(gpu) {
+  const arch::ParameterTree laws = gpu.calibration.at("gemm_tensor.laws");
+  for (std::size_t i = 0; i < tensor_.names().size(); ++i) {
+    tensor_rules_.emplace_back(laws.at(tensor_.names()[i]), tensor_.law_at(i));
+  }
+}
 
-/// Utility of each tile and split, as fitted; the highest is taken. README.md names its terms.
 kernel::GemmTile GemmChoice::tensor_tile(const kernel::GemmProblem& problem) const {
-  const TensorLaw& law = tensor_.law(problem.math);
-  const TensorMachine reference = tensor_.reference(problem.math);
-  TensorMachine machine = reference;
-  machine.sms = static_cast<double>(gpu_.sm.count);
-  const TensorProblem p(problem);
-  struct Candidate {
-    const TensorTile* tile;
-    double split, seconds, utility;
-  };
-  std::vector<Candidate> candidates;
-  candidates.reserve(law.tiles().size() * kTensorSplits.size());
-  double fastest = std::numeric_limits<double>::infinity();
-  const auto mostly_padding = [&](const TensorTile& tile) {
-    return (tile.tile_m >= 32 && p.m <= tile.tile_m / 4.0) || (tile.tile_n >= 64 && p.n <= tile.tile_n / 4.0);
-  };
-  // An output smaller than every tile must take one all the same: then all compete.
-  const bool all_padding = std::all_of(law.tiles().begin(), law.tiles().end(), mostly_padding);
-  for (std::size_t i = 0; i < law.tiles().size(); ++i) {
-    const TensorTile& tile = law.tiles()[i];
-    if (!all_padding && mostly_padding(tile)) continue;
-    const double tiles = std::ceil(p.m / tile.tile_m) * std::ceil(p.n / tile.tile_n) * p.b;
-    const double slots = reference.sms * tile.ctas_per_sm;
-    for (const double split : kTensorSplits) {
-      if (split > 1 && (p.k / split < 2 * tile.k_step * p.step_scale || tiles * split > 6 * slots)) break;
-      if (split > 1 && tiles * split > 1.01 * slots && p.k / split < 2048) continue;
-      const TensorTime t = law.time(tile, p, split, reference);
-      const double here = machine.sms == reference.sms ? t.whole : law.time(tile, p, split, machine).whole;
-      fastest = std::min(fastest, here);
-      candidates.push_back({&tile, split, here, utility(law, i, p, split, t, tiles * split, reference.sms)});
-    }
-  }
-  const Candidate* best = nullptr;
-  for (const Candidate& c : candidates) {
-    if (c.seconds <= law.guard() * fastest && (best == nullptr || c.utility > best->utility)) best = &c;
-  }
-  if (best == nullptr) throw InternalError("a matrix product has no candidate kernel");
-  return to_tile(*best->tile, best->split, p.step_scale);
+  const std::size_t law = tensor_.law_index(problem);
+  const TensorMachine reference = tensor_.reference(problem);
+  const TensorMachine machine = tensor_.machine(problem);
+  const TensorChoice& rule = tensor_rules_[law];
+  if (rule.tries_on_board()) return rule(tensor_.law(problem), problem, machine, machine);
+  TensorMachine here = reference;
+  here.sms = machine.sms;
+  return rule(tensor_.law(problem), problem, reference, here);
 }
 
 kernel::GemmTile GemmChoice::operator()(const kernel::GemmProblem& problem) const {

@@ -4,7 +4,7 @@
 // waves that 1, 2, 4 and 8 CTAs per SM would need, in how full the last of each is, and in the shape. It was tuned on
 // the library's own boards, so it sees the SMs of the calibration's board, and a what-if on bandwidth keeps the kernel:
 // more of it is not slower. Only a kernel whose waves take longer on this GPU's SMs than the
-// quickest by more than the guard is passed over. Tensor-core products: see tensor_tile().
+// quickest by more than the guard is passed over. Tensor-core products: see tensor_choice.hpp.
 #pragma once
 
 #include <vector>
@@ -12,6 +12,7 @@
 #include "arch/loader.hpp"
 #include "sim/cost/gemm_simt.hpp"
 #include "sim/cost/gemm_tensor.hpp"
+#include "sim/cost/tensor_choice.hpp"
 #include "sim/kernel/launch.hpp"
 
 namespace voltaic::cost {
@@ -65,6 +66,7 @@ class GemmChoice {
   SimtModel simt_;
   SimtChoice linear_, batched_;
   TensorModel tensor_;
+  std::vector<TensorChoice> tensor_rules_;  ///< By law.
 };
 
 }  // namespace voltaic::cost

@@ -37,22 +37,41 @@ TensorTile read_tile(const arch::ParameterTree& tree, bool warp_groups) {
   t.k_step = tree.number("k_step");
   t.stages = tree.number("stages");
   t.ctas_per_sm = static_cast<int>(tree.number("ctas_per_sm"));
+  t.most_m = tree.number_or("most_m", t.most_m);
   split_over_warps(t, warp_groups);
+  t.warp_m = static_cast<int>(tree.number_or("warp_m", t.warp_m));
+  t.warp_n = static_cast<int>(tree.number_or("warp_n", t.warp_n));
   return t;
 }
 
-/// assumed: operands whose rows start off 16-byte boundaries are loaded in narrower pieces. The library's own documents
-/// show about half the rate for odd sizes of two-byte types; between them the loss is taken to grow evenly.
-double alignment_share(const kernel::GemmProblem& p) {
+/// One multiplier per tile, 1 where the law lists none.
+void read_own(const arch::ParameterTree& law, std::string_view name, std::vector<TensorTile>& tiles,
+              double TensorTile::*member) {
+  if (!law.has(name)) return;
+  const std::vector<double> values = law.numbers(name);
+  ensure(values.size() == tiles.size(), "a tensor-core calibration has one multiplier per tile");
+  for (std::size_t i = 0; i < tiles.size(); ++i) tiles[i].*member = values[i];
+}
+
+/// Operands whose rows start off 16-byte boundaries are loaded in narrower pieces.
+double alignment_share(const kernel::GemmProblem& p, const std::vector<double>& unaligned) {
   const std::int64_t run = std::gcd(p.transpose_a ? p.m : p.k, p.transpose_b ? p.k : p.n);
   const double bytes = static_cast<double>(std::gcd<std::int64_t>(run, 16)) * p.a_bytes;
-  if (bytes >= 16) return 1;
-  return bytes >= 8 ? 0.85 : bytes >= 4 ? 0.7 : 0.5;
+  if (bytes >= 16 || unaligned.size() < 3) return 1;
+  return unaligned[bytes >= 8 ? 0 : bytes >= 4 ? 1 : 2];
+}
+
+/// How far rows of `elements` lie off the start of DRAM pages, from 0 to almost 1.
+double off_page(bool contiguous, std::int64_t elements, double bytes) {
+  constexpr std::int64_t kPage = 2048;
+  if (!contiguous) return 0;
+  const auto row = static_cast<std::int64_t>(positive(elements) * bytes);
+  return 1 - static_cast<double>(std::gcd(std::max<std::int64_t>(row, 1), kPage)) / static_cast<double>(kPage);
 }
 
 }  // namespace
 
-TensorProblem::TensorProblem(const kernel::GemmProblem& p)
+TensorProblem::TensorProblem(const kernel::GemmProblem& p, const std::vector<double>& unaligned)
     : b(positive(p.batch)),
       m(positive(p.m)),
       n(positive(p.n)),
@@ -60,13 +79,14 @@ TensorProblem::TensorProblem(const kernel::GemmProblem& p)
       a(p.a_bytes),
       w(p.b_bytes),
       o(p.c_bytes),
+      w_shared(p.sparse ? p.b_bytes : p.a_bytes),
       step_scale(2 / std::max(p.a_bytes, 0.5)),
-      issue_scale(alignment_share(p)) {}
+      issue_scale(alignment_share(p, unaligned)),
+      a_off_page(off_page(!p.transpose_a, p.k, p.a_bytes)),
+      w_off_page(off_page(p.transpose_b, p.k, p.b_bytes)) {}
 
-TensorLaw::TensorLaw(const arch::ParameterTree& law, const arch::ParameterTree& tiles)
-    : bias_(law.numbers("tile_bias")),
-      choice_(law.numbers("choice")),
-      floor_(law.number("floor_s")),
+TensorLaw::TensorLaw(const arch::ParameterTree& law, const arch::ParameterTree& shared)
+    : floor_(law.number("floor_s")),
       gap_(law.number("gap_s")),
       issue_(law.number("issue_efficiency")),
       warps_(law.number("half_fill_warps")),
@@ -75,27 +95,58 @@ TensorLaw::TensorLaw(const arch::ParameterTree& law, const arch::ParameterTree& 
       latency_(law.number("latency_cycles")),
       barrier_(law.number("barrier_cycles")),
       prologue_(law.number("prologue_cycles")),
-      fill_(law.number("fill_exposed")),
       store_(law.number("store_bytes_per_cycle_per_sm")),
       store_cap_(law.number("store_bytes_per_cycle_one_sm")),
+      fill_(law.number("fill_exposed")),
+      fill_shared_(law.number_or("fill_exposed_shared", fill_)),
       exposed_(law.number("epilogue_exposed")),
+      exposed_shared_(law.number_or("epilogue_exposed_shared", exposed_)),
       bandwidth_share_(law.number("bandwidth_share")),
       ramp_(law.number("ramp_s")),
       l2_share_(law.number("l2_share")),
       shared_share_(law.number("shared_share")),
       reduce_(law.number("reduce_s")),
       reduce_rate_(law.number("reduce_rate")),
-      power_activity_(law.number("power_activity")),
-      power_exponent_(law.number("power_exponent")),
-      power_tau_(law.number("power_tau_s")),
-      power_dram_(law.number("power_dram")),
       fraction_(law.number("wave_fraction")),
       copies_(law.number("operand_copies")),
-      guard_(std::max(1.0, law.number("guard"))) {
-  const bool warp_groups = tiles.number_or("warp_groups", 0) > 0;
-  for (const auto& t : tiles.elements("tiles")) tiles_.push_back(read_tile(t, warp_groups));
-  ensure(!tiles_.empty() && choice_.size() == 8, "a tensor-core calibration lists no tile or not eight choice weights");
-  bias_.resize(tiles_.size(), 0.0);
+      pitch_loss_(law.number_or("pitch_loss", 0)),
+      convert_(law.number_or("convert_ops_per_weight", 0)),
+      cluster_m_(std::max(1.0, law.number_or("cluster_m", 1))),
+      activation_warm_(law.number_or("activation_warm", 0) > 0) {
+  const bool warp_groups = shared.number_or("warp_groups", 0) > 0;
+  if (shared.has("unaligned_issue")) unaligned_ = shared.numbers("unaligned_issue");
+  for (const auto& t : (law.has("tiles") ? law : shared).elements("tiles")) tiles_.push_back(read_tile(t, warp_groups));
+  ensure(!tiles_.empty(), "a tensor-core calibration lists no tile");
+  read_own(law, "tile_issue", tiles_, &TensorTile::issue);
+  read_own(law, "tile_prologue", tiles_, &TensorTile::prologue);
+  read_own(law, "tile_store", tiles_, &TensorTile::store);
+  if (law.has("slow_skinny")) {
+    const auto tree = law.at("slow_skinny");
+    TensorTile t = read_tile(tree, warp_groups);
+    t.family = TensorFamily::slow_skinny;
+    t.least_m = tree.number("least_m");
+    t.least_k = tree.number("least_k");
+    t.issue = tree.number("issue");
+    t.prologue = tree.number("prologue");
+    t.store = tree.number("store");
+    t.extra_s = tree.number("extra_s");
+    tiles_.push_back(t);
+  }
+  if (law.has("gemv")) {
+    const auto tree = law.at("gemv");
+    TensorTile t;
+    t.name = "gemv";
+    t.family = TensorFamily::gemv;
+    t.tile_m = t.warp_m = static_cast<int>(tree.number("most_m"));
+    t.tile_n = t.warp_n = t.warps;
+    t.most_m = tree.number("most_m");
+    tiles_.push_back(t);
+    gemv_start_ = tree.number("start_s");
+    gemv_per_product_ = tree.number("ops_per_multiply_add");
+    gemv_per_weight_ = tree.number("ops_per_weight");
+    gemv_cycles_ = tree.number("cycles_per_1024_k");
+    gemv_bandwidth_ = tree.number("bandwidth_share");
+  }
 }
 
 const TensorTile& TensorLaw::tile(std::string_view name) const {
@@ -111,41 +162,68 @@ struct TensorLaw::Wave {
   double tensor = 0, l2 = 0, shared = 0, latency = 0;
 };
 
-TensorLaw::Wave TensorLaw::wave(const TensorTile& tile, const TensorProblem& p, double in_flight, double split,
-                                double q, double active, double cold, const TensorMachine& machine) const {
+/// Rows and columns of the output that the tiles in flight cover: the rasteriser keeps a square block of tiles, which
+/// reads each of its panels once.
+struct TensorLaw::Block {
+  double rows = 1, columns = 1;
+};
+
+TensorLaw::Block TensorLaw::block(const TensorTile& tile, const TensorProblem& p, double in_flight) const {
+  const double tiles_m = std::ceil(p.m / tile.tile_m);
+  const double tiles_n = std::ceil(p.n / tile.tile_n);
+  double um = std::clamp(std::sqrt(in_flight * tile.tile_n / tile.tile_m), 1.0, tiles_m);
+  double un = in_flight / um;
+  if (un > tiles_n) {
+    un = tiles_n;
+    um = std::min(in_flight / tiles_n, tiles_m);
+  }
+  return {std::min(um * tile.tile_m, p.m), std::min(un * tile.tile_n, p.n)};
+}
+
+/// Share of first touches that miss L2, for operands that are used in turn with `copies` of their size.
+double TensorLaw::cold_share(const TensorProblem& p, double copies, const TensorMachine& machine) const {
+  const double cache = l2_share_ * machine.l2;
+  if (!(cache > 0)) return 1;
+  const double x4 = fourth(copies * (p.m * p.k * p.a + p.n * p.k * p.w) / cache);
+  return std::isfinite(x4) ? x4 / (1 + x4) : 1;
+}
+
+TensorLaw::Wave TensorLaw::wave(const TensorTile& tile, const TensorProblem& p, double split, const Place& at,
+                                const TensorMachine& machine) const {
+  const double q = at.q;
   const double tm = tile.tile_m;
   const double tn = tile.tile_n;
   const double step = tile.k_step * p.step_scale;
   const double steps = std::ceil(p.k / (split * step)) * step;
-  const double idle_share = machine.sms / active;
+  const double idle_share = machine.sms / at.active;
 
   // Per unit of k, in cycles.
-  const double tensor = q * tm * tn / (machine.rate * issue_ * p.issue_scale) * (1 + warps_ / (q * tile.warps));
+  const double issue = std::min(1.0, issue_ * tile.issue) * p.issue_scale;
+  const double tensor = q * tm * tn / (machine.rate * issue) * (1 + warps_ / (q * tile.warps));
+  constexpr double kLanes = 128;  // that convert weights: all 32-bit lanes of an SM, with their integer halves
+  const double convert = q * tn * convert_ / kLanes * std::max(1.0, tm / tile.warp_m);
   const double l2 = q * (p.a * tm + p.w * tn) / (machine.l2_scale * std::min(l2_rate_ * idle_share, l2_cap_));
   double dram = 0;
-  if (cold > 0) {
-    // The rasteriser keeps a square block of tiles in flight; the block reads each of its panels once.
-    const double tiles_m = std::ceil(p.m / tm);
-    const double tiles_n = std::ceil(p.n / tn);
-    double um = std::clamp(std::sqrt(in_flight * tn / tm), 1.0, tiles_m);
-    double un = in_flight / um;
-    if (un > tiles_n) {
-      un = tiles_n;
-      um = std::min(in_flight / tiles_n, tiles_m);
-    }
-    dram = (p.a * std::min(um * tm, p.m) + p.w * std::min(un * tn, p.n)) * cold * machine.clock /
-           (bandwidth_share_ * machine.bandwidth);
+  if (at.first) {
+    const Block panels = block(tile, p, at.in_flight);
+    const double cold_w = cold_share(p, copies_, machine);
+    const double cold_a = activation_warm_ ? cold_share(p, 1, machine) : cold_w;
+    dram = (p.a * panels.rows * (1 + pitch_loss_ * p.a_off_page) * cold_a +
+            p.w * panels.columns * (1 + pitch_loss_ * p.w_off_page) * cold_w) *
+           machine.clock / (bandwidth_share_ * machine.bandwidth);
   }
   const double latency = latency_ / ((tile.stages - 1) * step) + barrier_ / (32 * p.step_scale);
   const double shared =
-      q * (tm * tn * p.a * (1.0 / tile.warp_n + 1.0 / tile.warp_m) + p.a * tm + p.w * tn) / (128 * shared_share_);
+      q * (tm * tn * (p.a / tile.warp_n + p.w_shared / tile.warp_m) + p.a * tm + p.w * tn) / (128 * shared_share_);
 
-  const double sum8 = fourth(tensor) * fourth(tensor) + fourth(l2) * fourth(l2) + fourth(dram) * fourth(dram) +
+  const double math = tensor + convert;
+  const double sum8 = fourth(math) * fourth(math) + fourth(l2) * fourth(l2) + fourth(dram) * fourth(dram) +
                       fourth(latency) * fourth(latency) + fourth(shared) * fourth(shared);
+  const double fill = tile.ctas_per_sm > 1 && !at.last ? fill_shared_ : fill_;
   Wave out;
   out.loop = steps * std::sqrt(std::sqrt(std::sqrt(sum8))) +
-             fill_ * std::min(steps, (tile.stages - 1) * step) * std::max(l2, dram);
-  out.store = q * tm * tn * (split > 1 ? 4 : p.o) / std::min(store_ * idle_share, store_cap_);
+             fill * std::min(steps, (tile.stages - 1) * step) * std::max(l2, dram);
+  out.store = q * tm * tn * tile.store * (split > 1 ? 4 : p.o) / std::min(store_ * idle_share, store_cap_);
   out.tensor = steps * tensor;
   out.l2 = steps * l2;
   out.shared = steps * shared;
@@ -153,148 +231,168 @@ TensorLaw::Wave TensorLaw::wave(const TensorTile& tile, const TensorProblem& p, 
   return out;
 }
 
-/// Clock left under the power limit, over the boost clock, for a kernel of duration `time` (seconds at full clock).
-double TensorLaw::power_share(double activity, double time, double power_scale) const {
-  const double limit = power_activity_ * power_scale;
-  if (!(activity > limit)) return 1;
-  const double settled = std::pow(limit / activity, 1 / power_exponent_);
-  return 1 / (1 + (1 / settled - 1) * time / (time + power_tau_));
-}
-
 double TensorLaw::reduce_time(const TensorProblem& p, double split, const TensorMachine& machine) const {
   return reduce_ + (8 * split + p.o) * p.m * p.n * p.b / (reduce_rate_ * machine.bandwidth);
 }
 
+/// Warps that each multiply rows of the weights with the few activations: the larger of weight bytes, instructions of
+/// products and conversion, and the latency of the walk along k.
+TensorTime TensorLaw::vector_time(const TensorTile& tile, const TensorProblem& p, const TensorMachine& machine) const {
+  constexpr double kLeastCold = 0.3;  // part of what is in L2 crosses its halves all the same
+  constexpr double kLanes = 128;
+  const double operands = (p.m * p.k * p.a + p.n * p.k * p.w) * p.b;
+  const double cold = cold_share(p, copies_, machine);
+  const double work = (gemv_per_product_ * p.m + gemv_per_weight_) * p.n * p.k * p.b;
+  TensorTime out;
+  out.dram_bytes = operands * std::max(cold, kLeastCold);
+  out.memory = out.dram_bytes / (gemv_bandwidth_ * machine.bandwidth);
+  out.tensor = work / (machine.sms * kLanes * machine.clock);
+  out.latency = gemv_cycles_ * p.k / 1024 / machine.clock;
+  out.clocked = norm4(out.tensor, out.latency);
+  out.fixed = floor_ * machine.floor_scale - gap_ + gemv_start_ + ramp_ * std::log1p(operands * cold / 5e6);
+  out.whole = out.smooth = out.fixed + norm4(out.memory, out.clocked);
+  out.ctas = std::ceil(p.n / tile.tile_n) * p.b;
+  return out;
+}
+
 TensorTime TensorLaw::time(const TensorTile& tile, const TensorProblem& p, double split,
                            const TensorMachine& machine) const {
-  const double tiles_m = std::ceil(p.m / tile.tile_m);
+  if (tile.family == TensorFamily::gemv) return vector_time(tile, p, machine);
+  double tiles_m = std::ceil(p.m / tile.tile_m);
+  // A cluster's CTAs share the weights that they multiply; the last one is filled up with empty CTAs.
+  if (tile.tile_m >= 128) tiles_m = cluster_m_ * std::ceil(tiles_m / cluster_m_);
   const double tiles_n = std::ceil(p.n / tile.tile_n);
   TensorTime out;
   out.ctas = tiles_m * tiles_n * split * p.b;
   const double slots = machine.sms * tile.ctas_per_sm;
   const double full = std::floor(out.ctas / slots);
   const double rest = out.ctas - full * slots;
-  const double operands = (p.m * p.k * p.a + p.n * p.k * p.w);  // one batch entry
-  const double cache = l2_share_ * machine.l2;
-  const double x4 = cache > 0 ? fourth(copies_ * operands / cache) : 1e30;
-  const double cold = x4 / (1 + x4);
+  const double prologue = prologue_ * tile.prologue;
+  const double exposed = tile.ctas_per_sm > 1 ? exposed_shared_ : exposed_;
 
   double cycles = 0;
   double fractional = 0;
   double issue = 0;
-  const auto account = [&](const Wave& w, double count, double exposed) {
-    cycles += count * (w.loop + exposed * (prologue_ + w.store));
+  const auto account = [&](const Wave& w, double count, double share) {
+    cycles += count * (w.loop + share * (prologue + w.store));
     issue += count * w.tensor;
     out.l2 += count * w.l2;
     out.shared += count * w.shared;
-    out.latency += count * (w.latency + prologue_);
+    out.latency += count * (w.latency + prologue);
   };
   const double in_flight = std::max(1.0, slots / (split * p.b));
   if (full > 0) {
     const double early = std::min(full, 2.0);
-    account(wave(tile, p, in_flight, split, tile.ctas_per_sm, machine.sms, cold, machine), early, exposed_);
-    if (full > 2)
-      account(wave(tile, p, in_flight, split, tile.ctas_per_sm, machine.sms, 0, machine), full - 2, exposed_);
+    Place at{in_flight, static_cast<double>(tile.ctas_per_sm), machine.sms, true, false};
+    account(wave(tile, p, split, at, machine), early, exposed);
+    at.first = false;
+    if (full > 2) account(wave(tile, p, split, at, machine), full - 2, exposed);
     fractional = out.ctas / slots * cycles / full;
   }
+  const double flying = std::max(1.0, rest / (split * p.b));
   if (rest > 0) {
-    const double active = std::min(rest, machine.sms);
-    const double q = std::ceil(rest / machine.sms);
-    const double flying = std::max(1.0, rest / (split * p.b));
-    account(wave(tile, p, flying, split, q, active, full >= 2 ? 0 : cold, machine), 1, 1);
+    const Place at{flying, std::ceil(rest / machine.sms), std::min(rest, machine.sms), full < 2, true};
+    account(wave(tile, p, split, at, machine), 1, 1);
   }
   if (!(full > 0)) fractional = cycles;
 
   // Whole kernel: panels read again where L2 does not hold them.
-  const double block = std::max(1.0, full > 0 ? in_flight : rest / (split * p.b));
-  double um = std::clamp(std::sqrt(block * tile.tile_n / tile.tile_m), 1.0, tiles_m);
-  double un = block / um;
-  if (un > tiles_n) {
-    un = tiles_n;
-    um = std::min(block / tiles_n, tiles_m);
-  }
-  const double once = operands * p.b;
-  const double panels = (tiles_m * tiles_n / block) *
-                        (p.a * std::min(um * tile.tile_m, p.m) + p.w * std::min(un * tile.tile_n, p.n)) * p.k * p.b;
-  const double again = std::max(panels, once) - once;
-  const double hit = std::min(1.0, cache / operands);
+  const double operands = p.m * p.k * p.a + p.n * p.k * p.w;  // of one batch entry
+  const double cache = l2_share_ * machine.l2;
+  const double in_block = std::max(1.0, full > 0 ? in_flight : flying);
+  const Block panels = block(tile, p, in_block);
+  const double read = (tiles_m * tiles_n / in_block) * (p.a * panels.rows + p.w * panels.columns) * p.k * p.b;
+  const double again = (std::max(read, operands * p.b) - operands * p.b) * (1 - std::min(1.0, cache / operands));
   const double result = p.m * p.n * p.b * p.o;
-  out.dram_bytes = once * cold + again * (1 - hit) + result * (copies_ * p.m * p.n * p.o > cache ? 1 : 0.3);
-  out.dram = out.dram_bytes / (bandwidth_share_ * machine.bandwidth);
+  const double written = result * (copies_ * p.m * p.n * p.o > cache ? 1 : 0.3);
+  const double cold = cold_share(p, copies_, machine);
+  const double cold_a = activation_warm_ ? cold_share(p, 1, machine) : cold;
+  const double first_a = p.m * p.k * p.a * p.b * cold_a;
+  const double first_w = p.n * p.k * p.w * p.b * cold;
+  out.dram_bytes = first_a + first_w + again + written;
+  const double slowed =
+      out.dram_bytes + pitch_loss_ * (p.a_off_page * first_a + p.w_off_page * first_w);
+  out.memory = slowed / (bandwidth_share_ * machine.bandwidth);
 
-  const double overhead = floor_ - gap_ + ramp_ * std::log1p(once * cold / 5e6);
-  const double reduce = split > 1 ? reduce_time(p, split, machine) : 0;
-  const double full_clock = norm4(cycles / machine.clock, out.dram) + overhead + reduce;
-  const double estimate = fraction_ * fractional + (1 - fraction_) * cycles;
-  const double activity = (issue / machine.clock + power_dram_ * out.dram_bytes / machine.bandwidth) / full_clock;
-  out.clock_share = power_share(activity, full_clock, machine.power_scale);
-  out.whole = full_clock / out.clock_share;
-  out.total = out.whole - reduce;
-  out.smooth = norm4(estimate / machine.clock, out.dram) + overhead + reduce;
-  const double hz = machine.clock * out.clock_share;
-  out.tensor = issue / hz;
-  out.l2 /= hz;
-  out.shared /= hz;
-  out.latency /= hz;
+  out.clocked = cycles / machine.clock;
+  out.fixed = floor_ * machine.floor_scale - gap_ + tile.extra_s + ramp_ * std::log1p(operands * p.b * cold / 5e6);
+  out.reduce = split > 1 ? reduce_time(p, split, machine) : 0;
+  out.whole = norm4(out.clocked, out.memory) + out.fixed + out.reduce;
+  const double estimate = (fraction_ * fractional + (1 - fraction_) * cycles) / machine.clock;
+  out.smooth = norm4(estimate, out.memory) + out.fixed + out.reduce;
+  out.tensor = issue / machine.clock;
+  out.l2 /= machine.clock;
+  out.shared /= machine.clock;
+  out.latency /= machine.clock;
   return out;
 }
 
 TensorModel::TensorModel(const arch::ResolvedGpu& gpu) : gpu_(gpu.spec) {
   const auto tree = gpu.calibration.at("gemm_tensor");
-  laws_.emplace_back(tree.at("two_byte"), tree);
-  if (tree.has("one_byte")) laws_.emplace_back(tree.at("one_byte"), tree);
-  reference_sms_ = tree.number("choice_sm_count");
-  reference_clock_ = tree.number("reference.clock_hz");
-  reference_bandwidth_ = tree.number("reference.bandwidth_bytes_per_s");
-  reference_l2_ = tree.number("reference.l2_bytes");
-  reference_l2_rate_ = tree.number("reference.l2_bytes_per_cycle_per_sm");
-  const double rate =
-      tree.number("reference.sm_count") * tree.number("reference.fp16_fma_per_cycle") * reference_clock_;
-  reference_power_ = (tree.number("reference.power_limit_w") - tree.number("reference.power_idle_w")) / rate;
+  for (const auto& name : tree.keys("laws")) {
+    names_.push_back(name);
+    laws_.emplace_back(tree.at("laws." + name), tree);
+  }
+  ensure(!laws_.empty() && names_.front() == "two_byte", "tensor-core laws begin with that of two-byte operands");
+  fitted_clock_ = tree.number("reference.clock_hz");
+  fitted_l2_rate_ = tree.number("reference.l2_bytes_per_cycle_per_sm");
+  // Libraries are tuned for each chip: boards of another chip than the fitted one say what theirs is.
+  tuned_.sms = tree.number("choice_sm_count");
+  tuned_.clock = tree.number_or("tuned.clock_hz", fitted_clock_);
+  tuned_.bandwidth = tree.number_or("tuned.bandwidth_bytes_per_s", tree.number("reference.bandwidth_bytes_per_s"));
+  tuned_.l2 = tree.number_or("tuned.l2_bytes", tree.number("reference.l2_bytes"));
+  tuned_.l2_scale = tree.number_or("tuned.l2_bytes_per_cycle_per_sm", fitted_l2_rate_) / fitted_l2_rate_;
+  tuned_.floor_scale = fitted_clock_ / tuned_.clock;
 }
 
-const TensorLaw& TensorModel::law(DataType math) const {
-  return bytes_per_element(math) <= 1 && laws_.size() > 1 ? laws_[1] : laws_[0];
+std::size_t TensorModel::law_index(const kernel::GemmProblem& p) const {
+  const auto find = [&](std::string_view name) {
+    return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+  };
+  const auto first_of = [&](std::initializer_list<std::string_view> wanted) {
+    for (const auto name : wanted) {
+      if (const std::size_t i = find(name); i < names_.size()) return i;
+    }
+    return std::size_t{0};
+  };
+  if (p.dequantise) return p.b_bytes < 0.75 ? first_of({"w4a16", "w8a16"}) : first_of({"w8a16"});
+  if (p.math == DataType::fp8) return first_of({"fp8", "one_byte"});
+  return bytes_per_element(p.math) <= 1 ? first_of({"one_byte"}) : 0;
 }
 
-TensorMachine TensorModel::reference(DataType math) const {
-  TensorMachine out;
-  out.sms = reference_sms_;
-  out.rate = gpu_.sm.tensor[math];
-  out.clock = reference_clock_;
-  out.bandwidth = reference_bandwidth_;
-  out.l2 = reference_l2_;
+TensorMachine TensorModel::reference(const kernel::GemmProblem& p) const {
+  TensorMachine out = tuned_;
+  out.rate = p.sparse ? gpu_.sm.tensor_sparse[p.math] : gpu_.sm.tensor[p.math];
   return out;
 }
 
-TensorMachine TensorModel::machine(DataType math) const {
-  TensorMachine out;
+TensorMachine TensorModel::machine(const kernel::GemmProblem& p) const {
+  TensorMachine out = reference(p);
   out.sms = positive(gpu_.sm.count);
-  out.rate = gpu_.sm.tensor[math];
   out.clock = gpu_.clocks.boost.value;
   out.bandwidth = gpu_.dram.peak_bandwidth.value;
   out.l2 = gpu_.l2.capacity.value;
-  if (gpu_.l2.bytes_per_cycle_per_sm > 0) out.l2_scale = gpu_.l2.bytes_per_cycle_per_sm / reference_l2_rate_;
-  const double rate = out.sms * gpu_.sm.tensor[DataType::fp16] * out.clock;
-  const double budget = gpu_.power.limit.value - gpu_.power.idle.value;
-  if (rate > 0 && budget > 0) out.power_scale = budget / rate / reference_power_;
+  if (gpu_.l2.bytes_per_cycle_per_sm > 0) out.l2_scale = gpu_.l2.bytes_per_cycle_per_sm / fitted_l2_rate_;
+  if (out.clock > 0) out.floor_scale = fitted_clock_ / out.clock;
   return out;
 }
 
-kernel::KernelCost TensorModel::cost(const kernel::Launch& launch, const kernel::GemmKernel& kernel) const {
+kernel::KernelCost TensorModel::cost(const kernel::Launch&, const kernel::GemmKernel& kernel) const {
   using kernel::Bound;
-  const TensorLaw& law = this->law(launch.math);
+  const TensorLaw& law = this->law(kernel.problem);
   const TensorTile& tile = law.tile(kernel.tile.name);
-  const TensorProblem p(kernel.problem);
-  const TensorMachine machine = this->machine(launch.math);
+  const TensorProblem p(kernel.problem, law.unaligned());
+  const TensorMachine machine = this->machine(kernel.problem);
   const double split = positive(kernel.tile.split_k);
   const TensorTime t = law.time(tile, p, split, machine);
 
   kernel::KernelCost out;
-  out.time = {t.total};
-  out.clock = {machine.clock * t.clock_share};
+  const double scale = kernel.tile.time_scale;
+  out.parts = {Seconds{scale * t.fixed}, Seconds{scale * t.memory}, Seconds{scale * t.clocked}};
+  out.time = {scale * (t.whole - t.reduce)};
+  out.clock = {machine.clock};
   out.leg(Bound::tensor) = {t.tensor};
-  out.leg(Bound::dram) = {t.dram};
+  out.leg(Bound::dram) = {t.memory};
   out.leg(Bound::l2) = {t.l2};
   out.leg(Bound::shared) = {t.shared};
   out.leg(Bound::latency) = {t.latency};
@@ -303,16 +401,16 @@ kernel::KernelCost TensorModel::cost(const kernel::Launch& launch, const kernel:
   out.l2_traffic = {t.ctas * (p.a * tile.tile_m + p.w * tile.tile_n) * k_padded +
                     p.m * p.n * p.b * (split > 1 ? 4 * split : p.o)};
   out.shared_traffic = {t.ctas * k_padded *
-                        (tile.tile_m * tile.tile_n * p.a * (1.0 / tile.warp_m + 1.0 / tile.warp_n) + p.a * tile.tile_m +
-                         p.w * tile.tile_n)};
+                        (tile.tile_m * tile.tile_n * (p.w_shared / tile.warp_m + p.a / tile.warp_n) +
+                         p.a * tile.tile_m + p.w * tile.tile_n)};
   out.dram_traffic = {t.dram_bytes};
   return out;
 }
 
 kernel::KernelCost TensorModel::reduce_cost(const kernel::GemmKernel& kernel) const {
-  const TensorLaw& law = this->law(kernel.problem.math);
-  const TensorProblem p(kernel.problem);
-  const TensorMachine machine = this->machine(kernel.problem.math);
+  const TensorLaw& law = this->law(kernel.problem);
+  const TensorProblem p(kernel.problem, law.unaligned());
+  const TensorMachine machine = this->machine(kernel.problem);
   const double split = positive(kernel.tile.split_k);
   kernel::KernelCost out;
   out.time = {law.reduce_time(p, split, machine)};

@@ -50,10 +50,7 @@ void SingleOp::read_floors(const arch::ResolvedGpu& gpu) {
     floors_.emplace_back(name, read_floor(tree.at(name)));
     if (name == "default") fallback_ = floors_.back().second;
   }
-  if (gpu.calibration.has("extrapolation.measured_boards")) {
-    const auto boards = gpu.calibration.keys("extrapolation.measured_boards");
-    board_measured_ = std::find(boards.begin(), boards.end(), arch::calibration_key(gpu.board)) != boards.end();
-  }
+  board_measured_ = arch::is_measured(gpu);
   if (!gpu.calibration.has("intervals")) return;
   for (const auto& family : gpu.calibration.keys("intervals")) {
     half_widths_[family] = gpu.calibration.number("intervals." + family + ".half_width");

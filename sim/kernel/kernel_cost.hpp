@@ -19,10 +19,17 @@ constexpr std::string_view to_string(Bound b) {
   return kBoundNames[static_cast<std::size_t>(b)];
 }
 
+/// How a kernel's time moves with the SM clock f: fixed + (memory^4 + (clocked f0/f)^4)^(1/4). All zero where its law
+/// does not tell; then its legs do.
+struct TimeParts {
+  Seconds fixed, memory, clocked;
+};
+
 struct KernelCost {
   Seconds time;      ///< Execution on the GPU, first CTA to last; no host time.
   Seconds roofline;  ///< Lower bound: max(operations / peak, compulsory DRAM bytes / peak bandwidth).
   std::array<Seconds, kBounds> legs{};  ///< Indexed by Bound; none exceeds `time`.
+  TimeParts parts;
   Hertz clock;                          ///< SM clock assumed while it runs.
   double waves = 0;                     ///< CTAs over resident CTAs of the whole GPU.
   int ctas_per_sm = 0;
@@ -30,6 +37,8 @@ struct KernelCost {
   Bytes dram_traffic;    ///< After L2.
   Bytes l2_traffic;      ///< After L1.
   Bytes shared_traffic;
+  Joules energy;         ///< Of the whole board while the kernel runs.
+  bool settled = false;  ///< Its law was measured on this board and holds the clock that the board settles at.
 
   Seconds leg(Bound b) const { return legs[static_cast<std::size_t>(b)]; }
   Seconds& leg(Bound b) { return legs[static_cast<std::size_t>(b)]; }
