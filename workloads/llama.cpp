@@ -142,17 +142,22 @@ class Llama {
     const TensorId sum =
         w_.apply(OpType::reduce_sum, "weight_sum", {top[0]}, attributes({{"axes", Shape{1}}, {"keepdims", 1}}));
     const TensorId weights = w_.apply(OpType::div, "weights", {top[0], sum});
-    const TensorId sent = w_.apply(OpType::moe_dispatch, "dispatch", {rows, top[1]},
-                                   attributes({{"capacity", capacity}, {"experts", reached}}));
-    const graph::Attributes routed = attributes({{"rows", tokens * c_.top_k}});
+    const graph::Attributes routed =
+        attributes({{"rows", tokens * c_.top_k}, {"top_k", c_.top_k}, {"total_experts", c_.experts}});
+    graph::Attributes dispatch = routed;
+    dispatch.set("capacity", capacity);
+    dispatch.set("experts", reached);
+    const TensorId sent = w_.apply(OpType::moe_dispatch, "dispatch", {rows, top[1]}, dispatch);
+    graph::Attributes half = routed;
+    half.set("side_by_side", std::int64_t{2});
     const TensorId gate =
-        w_.apply(OpType::grouped_linear, "w1", {sent, expert_weight("w1", reached, c_.ffn, c_.hidden)}, routed);
+        w_.apply(OpType::grouped_linear, "w1", {sent, expert_weight("w1", reached, c_.ffn, c_.hidden)}, half);
     const TensorId up =
-        w_.apply(OpType::grouped_linear, "w3", {sent, expert_weight("w3", reached, c_.ffn, c_.hidden)}, routed);
+        w_.apply(OpType::grouped_linear, "w3", {sent, expert_weight("w3", reached, c_.ffn, c_.hidden)}, half);
     const TensorId gated = w_.apply(OpType::mul, "gated", {w_.activation("act", gate, c_.activation), up});
     const TensorId down =
         w_.apply(OpType::grouped_linear, "w2", {gated, expert_weight("w2", reached, c_.hidden, c_.ffn)}, routed);
-    const TensorId y = w_.apply(OpType::moe_combine, "combine", {down, top[1], weights});
+    const TensorId y = w_.apply(OpType::moe_combine, "combine", {down, top[1], weights}, routed);
     return w_.reshape("view", y, {s_.batch, s_.seq, c_.hidden});
   }
 

@@ -11,6 +11,7 @@
 
 #include "arch/units/data_type.hpp"
 #include "arch/units/quantity.hpp"
+#include "sim/kernel/routing.hpp"
 
 namespace voltaic::kernel {
 
@@ -166,6 +167,26 @@ struct AttentionKernel {
   AttentionLibrary library = AttentionLibrary::automatic;
 };
 
+/// The parts of a serving stack's fused mixture of experts, in order.
+enum class ExpertPart : std::uint8_t {
+  route,    ///< Scores to expert and position, rows sorted by expert; the small kernels of the block.
+  up,       ///< Grouped product: gate and up projection side by side.
+  down,     ///< Grouped product back to the hidden width.
+  combine,  ///< Activation between the products, and the sum of a token's rows.
+};
+struct ExpertKernel {
+  ExpertPart part = ExpertPart::route;
+  std::string stack;  ///< Whose kernels: member of calibration section "moe.stacks".
+  std::int64_t tokens = 1, hidden = 1, inner = 1, top_k = 1;
+  std::int64_t local_experts = 1;
+  std::int64_t gate_width = 2;    ///< Results of the first product over `inner`: 2 with a gate.
+  bool gathered = false;          ///< Rows of one expert lie together, as a drawn table of loads hands them out.
+  bool with_activation = true;    ///< The activation is part of `combine` rather than a launch of its own.
+  double weight_bytes = 2;        ///< Per element, scales included.
+  double share = 1;               ///< Of the kernel, where nodes of a graph have a part of it each.
+  RoutedLoad load;
+};
+
 /// Copies between host and device.
 struct TransferKernel {
   Bytes bytes;
@@ -173,7 +194,7 @@ struct TransferKernel {
   bool pinned = true;
 };
 
-using KernelDetail = std::variant<GemmKernel, ConvKernel, VectorKernel, AttentionKernel, TransferKernel>;
+using KernelDetail = std::variant<GemmKernel, ConvKernel, VectorKernel, AttentionKernel, ExpertKernel, TransferKernel>;
 
 struct Launch {
   std::string name;          ///< As the library names it: "ampere_sgemm_128x64_tn".

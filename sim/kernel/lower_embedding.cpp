@@ -2,6 +2,7 @@
 // Table lookups and what is built of them: embedding, gather, scatter, expert dispatch and combine.
 #include <algorithm>
 
+#include "sim/kernel/experts.hpp"
 #include "sim/kernel/serving.hpp"
 #include "sim/kernel/vector.hpp"
 
@@ -121,6 +122,8 @@ Lowered lower_embedding(const graph::OpGraph& graph, const graph::Node& node, co
   Lowered out;
   out.host = HostClass::other;
   const graph::Tensor& result = graph.tensor(node.outputs.front());
+  const bool routes = node.op == OpType::moe_dispatch || node.op == OpType::moe_combine;
+  if (routes && lower_experts(graph, node, target, out)) return out;
   switch (node.op) {
     case OpType::embedding: embedding(graph, node, target, out); break;
     case OpType::embedding_backward: embedding_backward(graph, node, out); break;

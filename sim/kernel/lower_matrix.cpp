@@ -4,7 +4,7 @@
 
 #include "arch/units/error.hpp"
 #include "sim/graph/passes.hpp"
-#include "sim/kernel/lowering.hpp"
+#include "sim/kernel/experts.hpp"
 
 namespace voltaic::kernel {
 
@@ -104,12 +104,13 @@ void store_weights(GemmProblem& p, const Tensor& w, const Target& target) {
 }  // namespace
 
 Lowered lower_matrix(const OpGraph& graph, const Node& node, const Target& target) {
+  Lowered out;
+  if (node.op == graph::OpType::grouped_linear && lower_experts(graph, node, target, out)) return out;
   GemmProblem p = problem_of(graph, node);
   p.math = multiply_type(node.compute, target.gpu);
   p.a_bytes = bytes_per_element(input(graph, node, 0).dtype);
   store_weights(p, input(graph, node, 1), target);
   p.c_bytes = bytes_per_element(graph.tensor(node.outputs[0]).dtype);
-  Lowered out;
   out.host = p.linear ? HostClass::linear : HostClass::matmul;
   if (p.batch > 0 && p.m > 0 && p.n > 0 && p.k > 0) {
     out.launches = gemm_launches(p, target.library.choose(p), target.gpu);

@@ -97,6 +97,27 @@ void set_product(const CsvTable& table, std::size_t row, const kernel::GemmProbl
   out.work = ProductCall{p};
 }
 
+/// Kernels as tables name them, and how the table's maker dealt out what rounding left of a power law: seen in how many
+/// experts few tokens read.
+void set_stack(std::string_view kernels, MoeCall& call) {
+  struct Stack {
+    std::string_view source, name;
+    kernel::Leftover leftover;
+  };
+  constexpr std::array<Stack, 4> kStacks{{
+      {"sglang_fused_moe_triton", "sglang_triton", kernel::Leftover::spread_idle},
+      {"sglang_marlin_moe", "sglang_marlin", kernel::Leftover::spread_idle},
+      {"vllm_fused_moe", "vllm_triton", kernel::Leftover::first_idle},
+      {"moe_torch_flow", "trtllm_cutlass", kernel::Leftover::largest},
+  }};
+  call.stack = is_floating(call.weights) ? "vllm_triton" : "sglang_marlin";
+  for (const Stack& s : kStacks) {
+    if (s.source != kernels) continue;
+    call.stack = s.name;
+    call.leftover = s.leftover;
+  }
+}
+
 }  // namespace
 
 void read_operation_row(StackReader& reader, std::size_t row) {
@@ -172,6 +193,7 @@ void read_moe_row(StackReader& reader, std::size_t row) {
   if (distribution.starts_with(kPowerLaw)) {
     const auto exponent = distribution.substr(kPowerLaw.size());
     const auto [end, error] = std::from_chars(exponent.data(), exponent.data() + exponent.size(), call.skew);
+    call.routing = kernel::Routing::power_law;
     if (error != std::errc{} || end != exponent.data() + exponent.size() || !(call.skew >= 0 && call.skew <= 10)) {
       throw ConfigError(table.place(row), "distribution",
                         fmt::format("expected an exponent from 0 to 10, got '{}'", one_line(exponent)));
@@ -179,6 +201,7 @@ void read_moe_row(StackReader& reader, std::size_t row) {
   } else if (distribution != "balanced") {
     return reader.miss(fmt::format("routing {} is unknown", out.mode), out);
   }
+  set_stack(reader.table().has("kernel_source") ? reader.text(row, "kernel_source") : "", call);
   call.tokens = size_cell(table, row, "num_tokens");
   call.hidden = size_cell(table, row, "hidden_size");
   call.inner = size_cell(table, row, "inter_size");
@@ -196,8 +219,8 @@ void read_moe_row(StackReader& reader, std::size_t row) {
   check_elements(table, row, {call.experts, call.hidden, call.inner});
   out.key = fmt::format("moe|{}|{}|{}|{}|{}|{}|{}|{}", call.tokens, call.hidden, call.inner, call.top_k, call.experts,
                         call.tensor_parallel, call.expert_parallel, distribution);
-  out.label = fmt::format("{} tokens, {} of {} experts {} x {}, tp {} ep {}", call.tokens, call.top_k, call.experts,
-                          call.hidden, call.inner, call.tensor_parallel, call.expert_parallel);
+  out.label = fmt::format("{} tokens, {} of {} experts {} x {}, tp {} ep {}, {}", call.tokens, call.top_k, call.experts,
+                          call.hidden, call.inner, call.tensor_parallel, call.expert_parallel, call.stack);
   out.size = 6 * static_cast<double>(call.tokens) * static_cast<double>(call.top_k) * static_cast<double>(call.hidden) *
              static_cast<double>(call.inner) / static_cast<double>(call.tensor_parallel * call.expert_parallel);
   out.work = call;

@@ -59,7 +59,10 @@ struct VectorCall {
 struct MoeCall {
   std::int64_t tokens = 1, hidden = 1, inner = 1, top_k = 1, experts = 1;
   std::int64_t tensor_parallel = 1, expert_parallel = 1;
-  double skew = 0;           ///< Exponent of the power law of expert loads; 0: balanced.
+  kernel::Routing routing = kernel::Routing::balanced;
+  double skew = 0;           ///< Exponent of the power law of expert loads.
+  kernel::Leftover leftover = kernel::Leftover::largest;
+  std::string stack;         ///< Whose kernels: "vllm_triton".
   DataType weights{};        ///< As stored; multiplied as `math`.
   DataType math = DataType::bf16;
 };

@@ -9,7 +9,9 @@ using K = AttributeKind;
 using Specs = std::span<const AttributeSpec>;
 
 constexpr AttributeSpec kTransposedWeight[] = {{"transposed_weight", K::flag}};
-constexpr AttributeSpec kGrouped[] = {{"transposed_weight", K::flag}, {"rows", K::integer}};
+constexpr AttributeSpec kGrouped[] = {
+    {"transposed_weight", K::flag}, {"rows", K::integer}, {"top_k", K::integer}, {"total_experts", K::integer},
+    {"side_by_side", K::integer}};
 constexpr AttributeSpec kMatmul[] = {{"transpose_a", K::flag}, {"transpose_b", K::flag}, {"linear", K::flag}};
 constexpr AttributeSpec kConv[] = {{"stride", K::integer_or_integers},
                                    {"padding", K::integer_or_integers},
@@ -63,7 +65,12 @@ constexpr AttributeSpec kPoolBackward[] = {{"of", K::operation},
 constexpr AttributeSpec kResize[] = {{"scale", K::number}, {"size", K::integer_or_integers}, {"mode", K::word}};
 constexpr AttributeSpec kResizeBackward[] = {{"input_shape", K::integers}, {"mode", K::word}};
 constexpr AttributeSpec kRows[] = {{"rows", K::integer}};
-constexpr AttributeSpec kDispatch[] = {{"experts", K::integer}, {"capacity", K::integer}};
+constexpr AttributeSpec kDispatch[] = {{"experts", K::integer},
+                                       {"capacity", K::integer},
+                                       {"rows", K::integer},
+                                       {"top_k", K::integer},
+                                       {"total_experts", K::integer}};
+constexpr AttributeSpec kCombine[] = {{"rows", K::integer}, {"top_k", K::integer}, {"total_experts", K::integer}};
 constexpr AttributeSpec kShape[] = {{"shape", K::integers}};
 constexpr AttributeSpec kPerm[] = {{"perm", K::integers}};
 constexpr AttributeSpec kSplit[] = {{"axis", K::integer}, {"sizes", K::integers}};
@@ -210,7 +217,7 @@ OpSchema schema(OpType op) {
     case OpFamily::resize: return one_input(op == OpType::resize ? Specs(kResize) : Specs(kResizeBackward));
     case OpFamily::embedding: return two_inputs(op == OpType::embedding ? Specs() : Specs(kRows));
     case OpFamily::gather_scatter: return two_inputs(op == OpType::gather ? Specs() : Specs(kRows));
-    case OpFamily::moe: return op == OpType::moe_dispatch ? two_inputs(kDispatch) : OpSchema{3, 3, 1, 1, {}};
+    case OpFamily::moe: return op == OpType::moe_dispatch ? two_inputs(kDispatch) : OpSchema{3, 3, 1, 1, kCombine};
     case OpFamily::view:
     case OpFamily::data_movement: return movement_schema(op);
     case OpFamily::random: return op == OpType::dropout ? OpSchema{1, 1, 1, 2, kDropout} : two_inputs(kDropout);
