@@ -155,13 +155,14 @@ double play(const AttentionSchedule& s, double groups) {
   return end;
 }
 
-double sixth(double x) {
-  return x * x * x * x * x * x;
-}
-
 /// Mean time that one CTA adds to its SM when many follow each other.
 double mean_time(const AttentionSchedule& s, double work) {
-  return std::pow(sixth(work / std::min<double>(s.resident, s.rate)) + sixth((s.wait + work) / s.resident), 1.0 / 6);
+  const double busy = work / std::max(std::min<double>(s.resident, s.rate), 1e-9);
+  const double held = (s.wait + work) / s.resident;
+  const double high = std::max(busy, held);
+  const double low = std::min(busy, held);
+  if (!(low > 0)) return high;
+  return high * std::pow(1 + std::pow(low / high, s.overlap_power), 1 / s.overlap_power);
 }
 
 }  // namespace

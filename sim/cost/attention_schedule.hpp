@@ -17,11 +17,12 @@ struct AttentionSchedule {
   int resident = 1;  ///< CTAs per SM, 1 or 2.
   int sms = 1;
   bool longest_first = false;  ///< Over all groups; else group by group in tile order.
+  double overlap_power = 6;    ///< How little CTAs of one SM disturb each other's waits.
 };
 
 /// Seconds from the first CTA to the last. CTAs of equal length are counted in closed form; otherwise the schedule of
 /// some rounds is played event by event and further groups add their mean time per SM,
-///     ((w / min(resident, rate))^6 + ((wait + w) / resident)^6)^(1/6).
+///     ((w / min(resident, rate))^p + ((wait + w) / resident)^p)^(1/p),  p = overlap_power.
 /// Bounded: at most about 4,000 CTAs are played, whatever the problem.
 double schedule_time(const AttentionSchedule& schedule);
 

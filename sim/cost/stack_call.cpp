@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "arch/calibration_document.hpp"
@@ -19,8 +20,8 @@ constexpr std::array<std::string_view, 5> kTimings{"graph_replay", "kernel_trace
 /// Laws that know how many copies the operands were rotated among are told of one where they were reused.
 void reuse_operands(arch::ResolvedGpu& gpu) {
   std::vector<std::pair<std::string, double>> numbers;
-  for (const auto& law : gpu.calibration.keys("gemm_tensor")) {
-    const std::string path = "gemm_tensor." + law + ".operand_copies";
+  for (const auto& law : gpu.calibration.keys("gemm_tensor.laws")) {
+    const std::string path = "gemm_tensor.laws." + law + ".operand_copies";
     if (gpu.calibration.has(path)) numbers.emplace_back(path, 1);
   }
   gpu.calibration = arch::with_numbers(gpu.calibration, numbers);
@@ -28,32 +29,30 @@ void reuse_operands(arch::ResolvedGpu& gpu) {
 
 /// What the laboratory's machine did to the board: its session in the calibration, its operands.
 arch::ResolvedGpu measured_on(const arch::ResolvedGpu& board, const CallProtocol& protocol) {
-  arch::ResolvedGpu gpu = arch::in_session(board, protocol.stack);
-  gpu.operating.toggle = protocol.contents == OperandContents::constant ? 0 : 1;
+  arch::ResolvedGpu gpu = arch::in_session(arch::in_session(board, protocol.stack), protocol.release);
+  const double toggle = protocol.contents == OperandContents::constant ? 0 : 1;
+  gpu.operating.toggle = gpu.calibration.number_or("operating.toggle", toggle);
   if (protocol.operands == OperandState::reused) reuse_operands(gpu);
   return gpu;
 }
 
-/// Clocks settle under calls back to back; the few replays of a graph end before, and a host that waits for each call
-/// leaves gaps.
+/// Clocks settle under calls back to back; the few replays of a graph and the calls under a tracer end before, and a
+/// host that waits for each call leaves gaps.
 bool is_lasting(CallTiming timing) {
-  return timing != CallTiming::graph_replay && timing != CallTiming::host_clock;
+  return timing == CallTiming::event_average || timing == CallTiming::sustained;
 }
 
-/// Keys and values of a prompt go to the paged cache.
-struct Append {
-  double bytes = 0, tokens = 0;
-};
-Append appended(std::span<const kernel::Launch> launches) {
+/// Sequences of a decoding step; 0 for other calls.
+double sequences(std::span<const kernel::Launch> launches) {
   for (const auto& launch : launches) {
     const auto* k = std::get_if<kernel::AttentionKernel>(&launch.detail);
-    if (k == nullptr || k->backward) continue;
-    const double tokens = static_cast<double>(k->batch) * static_cast<double>(k->seq_q);
-    const double row = static_cast<double>(k->kv_heads) * static_cast<double>(k->head_dim + k->value_dim);
-    return {tokens * row * k->element_bytes, tokens};
+    if (k != nullptr && k->decode) return static_cast<double>(k->batch);
   }
-  return {};
+  return 0;
 }
+
+/// Batches up to here are prepared by one CTA of 32 warps, one of which works per 31 sequences [AICDATA].
+constexpr double kSmallBatch = 992;
 
 }  // namespace
 
@@ -65,8 +64,7 @@ StackCall::StackCall(const arch::ResolvedGpu& board, CallProtocol protocol)
     : protocol_(std::move(protocol)),
       gpu_(measured_on(board, protocol_)),
       engine_(make_engine(EngineKind::analytic, gpu_)),
-      library_(make_library(gpu_)),
-      attention_(gpu_) {
+      library_(make_library(gpu_)) {
   read_section(protocol_.stack);
   read_section(std::string(to_string(protocol_.timing)));
   if (!gpu_.calibration.has("intervals")) return;
@@ -81,9 +79,13 @@ StackCall::Numbers StackCall::read(const arch::ParameterTree& tree) {
   n.launch_s = tree.number_or("launch_s", 0);
   n.gap_s = tree.number_or("gap_s", 0);
   n.exponent = tree.number_or("exponent", 16);
-  n.append_s_per_byte = tree.number_or("append_s_per_byte", 0);
-  n.append_s_per_token = tree.number_or("append_s_per_token", 0);
+  n.per_sequence_s = tree.number_or("per_sequence_s", 0);
+  n.per_sequence_large_s = tree.number_or("per_sequence_large_s", n.per_sequence_s);
   n.grid_s = tree.number_or("grid_s", 0);
+  n.row_s = tree.number_or("row_s", 0);
+  n.sweep_s = tree.number_or("sweep_s", 0);
+  n.sweep_latency_s = tree.number_or("sweep_latency_s", 0);
+  n.sweep_elements = tree.number_or("sweep_elements", 0);
   n.known = tree.has("measured_over_predicted");
   // An interval holds its prediction, also where all that was measured lay on one side.
   n.low = std::min(1.0, tree.number_or("measured_over_predicted.low", 1));
@@ -117,11 +119,18 @@ double StackCall::half_width(std::string_view family) const {
 }
 
 kernel::KernelCost StackCall::price(const kernel::Launch& launch) const {
-  kernel::KernelCost cost = is_lasting(protocol_.timing) ? engine_->cost(launch) : engine_->isolated(launch);
-  const auto* attention = std::get_if<kernel::AttentionKernel>(&launch.detail);
-  // The same cache again and again: what L2 holds of it stays.
-  if (attention != nullptr && attention->decode) cost.time = attention_.warm_decode_time(*attention);
-  return cost;
+  return is_lasting(protocol_.timing) ? engine_->cost(launch) : engine_->isolated(launch);
+}
+
+double StackCall::scaling_time(const Numbers& n, std::span<const kernel::Launch> launches) const {
+  if (!(n.sweep_elements > 0) || launches.empty()) return 0;
+  const auto* gemm = std::get_if<kernel::GemmKernel>(&launches.front().detail);
+  if (gemm == nullptr) return 0;
+  const double sms = static_cast<double>(std::max<std::int64_t>(gpu_.spec.sm.count, 1));
+  const double per_sm = static_cast<double>(gemm->problem.m) * static_cast<double>(gemm->problem.batch) / sms;
+  const double sweeps = std::ceil(static_cast<double>(gemm->problem.k) / n.sweep_elements);
+  constexpr double kCtasPerSm = 2;  // of 1024 threads
+  return n.row_s * per_sm + std::max(n.sweep_latency_s, n.sweep_s * per_sm / kCtasPerSm) * sweeps;
 }
 
 StackCall::Timing StackCall::time(std::span<const kernel::Launch> launches, std::string_view call) const {
@@ -136,10 +145,10 @@ StackCall::Timing StackCall::time(std::span<const kernel::Launch> launches, std:
     }
   }
   const Numbers& n = numbers(call);
-  const Append append = appended(launches);
+  const double batch = sequences(launches);
   const double gaps = n.gap_s * static_cast<double>(launches.empty() ? 0 : launches.size() - 1);
-  const double base = n.launch_s + gaps + out.kernel.value + n.append_s_per_byte * append.bytes +
-                      n.append_s_per_token * append.tokens;
+  const double prepared = batch * (batch > kSmallBatch ? n.per_sequence_large_s : n.per_sequence_s);
+  const double base = n.launch_s + gaps + out.kernel.value + prepared + scaling_time(n, launches);
   out.floor = Seconds{n.floor_s};
   out.time = Seconds{n.floor_s > 0 ? smooth_max2(n.floor_s, base, n.exponent) : base};
   const double h = n.known || launches.empty() ? 0 : half_width(family);

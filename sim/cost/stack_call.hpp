@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "arch/loader.hpp"
-#include "sim/cost/attention_cost.hpp"
 #include "sim/kernel/kernel_cost.hpp"
 #include "sim/kernel/lowering.hpp"
 
@@ -37,18 +36,17 @@ enum class OperandState : std::uint8_t {
 };
 
 struct CallProtocol {
-  std::string stack;  ///< Who timed: "aic-vllm"; numbers of its own stand under "protocols.STACK".
+  std::string stack;    ///< Who timed: "aic-vllm"; numbers of its own stand under "protocols.STACK".
+  std::string release;  ///< "aic-vllm-0.14.0": libraries of its own stand under "sessions.RELEASE".
   CallTiming timing = CallTiming::graph_replay;
   OperandContents contents = OperandContents::random;
   OperandState operands = OperandState::rotated;
-  std::string attention_library;  ///< Whose fused attention the stack runs: "flash_attn2"; empty: the GPU's own.
 };
 
 /// One call under a protocol:
-///     T = smooth maximum(floor, launch + gap (kernels - 1) + kernels + cache append)
+///     T = smooth maximum(floor, launch + gap (kernels - 1) + kernels + per sequence)
 /// with numbers of "protocols", looked up under the stack, then under the timing, by the call's name, then "default".
-/// A prompt's attention writes its keys and values to the paged cache inside the call; decoding finds its cache where
-/// the replay before left it.
+/// What a stack prepares per sequence of a decoding step it does in the same call.
 class StackCall {
  public:
   StackCall(const arch::ResolvedGpu& board, CallProtocol protocol);
@@ -72,14 +70,18 @@ class StackCall {
  private:
   struct Numbers {
     double floor_s = 0, launch_s = 0, gap_s = 0, exponent = 16;
-    double append_s_per_byte = 0, append_s_per_token = 0;
+    double per_sequence_s = 0, per_sequence_large_s = 0;  ///< Decoding; the second for large batches.
     double grid_s = 0;  ///< Times are multiples of this.
+    /// A kernel before a product that finds the scale of each row of activations: one CTA per row, all its threads once
+    /// per `sweep_elements`.
+    double row_s = 0, sweep_s = 0, sweep_latency_s = 0, sweep_elements = 0;
     bool known = false;
     double low = 1, high = 1;  ///< Measured over predicted, 5 % and 95 % quantile.
   };
   static Numbers read(const arch::ParameterTree& tree);
   void read_section(const std::string& name);
   const Numbers& numbers(std::string_view call) const;
+  double scaling_time(const Numbers& numbers, std::span<const kernel::Launch> launches) const;
   kernel::KernelCost price(const kernel::Launch& launch) const;
   double half_width(std::string_view family) const;
 
@@ -87,7 +89,6 @@ class StackCall {
   const arch::ResolvedGpu gpu_;
   const std::unique_ptr<kernel::CostModel> engine_;
   const std::unique_ptr<kernel::LibraryChoice> library_;
-  const AttentionCost attention_;
   std::vector<std::map<std::string, Numbers, std::less<>>> sections_;  ///< The stack's own first.
   std::map<std::string, double, std::less<>> half_widths_;             ///< By launch family.
 };

@@ -14,10 +14,6 @@ double d(std::int64_t v) {
   return static_cast<double>(v);
 }
 
-std::int64_t group_size(const AttentionKernel& k) {
-  return std::max<std::int64_t>(1, k.heads / std::max<std::int64_t>(1, k.kv_heads));
-}
-
 /// Sum over r = 0 .. n-1 of clamp(r + first, 0, limit).
 double clamped_sum(double n, double first, double limit) {
   const double begin = std::clamp(-first, 0.0, n);         // Rows below see nothing.
@@ -26,43 +22,25 @@ double clamped_sum(double n, double first, double limit) {
   return rising + (n - end) * std::max(limit, 0.0);
 }
 
-/// Least s whose wave efficiency is within 85 % of the best [FA2] [FA3].
-std::int64_t best_split(std::int64_t blocks, std::int64_t slots, std::int64_t key_blocks, bool only_changes) {
-  const std::int64_t most = std::min<std::int64_t>({128, slots, key_blocks});
-  const auto efficiency = [&](std::int64_t s) {
-    const double waves = d(blocks) * d(s) / d(slots);
-    return waves / std::ceil(waves);
-  };
-  const auto eligible = [&](std::int64_t s) {
-    return !only_changes || s == 1 || ceil_div(key_blocks, s) != ceil_div(key_blocks, s - 1);
-  };
-  double best = 0;
-  for (std::int64_t s = 1; s <= most; ++s) {
-    if (eligible(s)) best = std::max(best, efficiency(s));
-  }
-  for (std::int64_t s = 1; s <= most; ++s) {
-    if (eligible(s) && efficiency(s) >= 0.85 * best) return s;
-  }
-  return 1;
-}
-
 }  // namespace
 
-AttentionLibrary attention_library(const AttentionKernel& k, const arch::GpuSpec& gpu) {
-  const bool sixteen = k.math == DataType::fp16 || k.math == DataType::bf16;
-  const bool hopper = gpu.architecture == arch::Architecture::hopper;
-  const bool type = sixteen || (hopper && k.math == DataType::fp8);
-  const bool modern = hopper || gpu.architecture == arch::Architecture::ampere;
-  if (!type || !modern || !gpu.has_tensor_path(k.math) || std::max(k.head_dim, k.value_dim) > 256) {
-    return AttentionLibrary::memory_efficient;
-  }
-  return hopper ? AttentionLibrary::flash3 : AttentionLibrary::flash2;
+std::int64_t group_size(const AttentionKernel& k) {
+  return std::max<std::int64_t>(1, k.heads / std::max<std::int64_t>(1, k.kv_heads));
 }
 
 AttentionTile attention_tile(const AttentionKernel& k, AttentionLibrary library) {
+  const AttentionRules& rules = attention_rules(library);
+  const auto& tiles = k.split_variant ? rules.split_tiles : (k.causal ? rules.tiles : rules.open_tiles);
   const std::int64_t dim = std::max(k.head_dim, k.value_dim);
-  if (library != AttentionLibrary::flash3) return {64, 128, 1};
-  return {dim <= 64 ? 192 : 128, dim > 192 ? 64 : (dim > 128 ? 96 : 128), group_size(k)};
+  const TileSize& size = *std::find_if(tiles.begin(), tiles.end() - 1, [&](const TileSize& t) { return dim <= t.head_dim; });
+  AttentionTile tile;
+  tile.rows = size.rows;
+  tile.keys = size.keys;
+  tile.pack = rules.packs_groups ? group_size(k) : 1;
+  tile.groups_per_sequence = rules.packs_groups ? k.kv_heads : k.heads;
+  tile.short_step = rules.short_step;
+  tile.resident = k.split_variant ? rules.split_resident : rules.resident;
+  return tile;
 }
 
 double padded_head_dim(const AttentionKernel& k) {
@@ -90,49 +68,41 @@ double tile_keys(const AttentionKernel& k, const AttentionTile& tile, std::int64
   const double offset = d(k.seq_kv) - d(k.seq_q);
   const double rows = d(tile.rows) / d(tile.pack);
   const double first = std::floor(d(i) * rows);
-  const double last = std::min(std::ceil(d(i + 1) * rows), d(k.seq_q));
+  const double last = std::min(std::ceil(d(i + 1) * rows - 1e-9), d(k.seq_q));
   const double end = k.causal
                          ? std::clamp(last + offset, 0.0, d(k.seq_kv))
                          : (k.window > 0 ? std::clamp(last + offset + d(k.window), 0.0, d(k.seq_kv)) : d(k.seq_kv));
   const double begin = k.window > 0 ? std::clamp(first + offset - d(k.window) + 1, 0.0, end) : 0.0;
-  // Keys that fit into one step are computed in the multiples of an instruction only.
-  const double step = k.seq_kv < tile.keys ? 16 : d(tile.keys);
+  const double step = d(k.seq_kv < tile.keys ? tile.short_step : tile.keys);
   return std::ceil(std::max(end - begin, 1.0) / step) * step;
 }
 
+double block_queries(const AttentionKernel& k, double first, double keys, double step) {
+  const double offset = d(k.seq_kv) - d(k.seq_q);
+  const double window = d(k.window);
+  double begin = 0, end = d(k.seq_q);
+  if (k.causal) begin = first - offset;
+  if (k.window > 0) {
+    end = std::min(end, first + keys - offset + window);
+    if (!k.causal) begin = first - offset - window;
+  }
+  const double rows = std::max(1.0, end - std::clamp(begin, 0.0, d(k.seq_q)));
+  return std::ceil(rows / step) * step;
+}
+
 std::int64_t tiles_per_group(const AttentionKernel& k, const AttentionTile& tile) {
-  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(d(k.seq_q) * d(tile.pack) / d(tile.rows))));
+  const double tiles = std::ceil(d(k.seq_q) * d(tile.pack) / d(tile.rows));
+  return static_cast<std::int64_t>(std::clamp(tiles, 1.0, 9e15));
 }
 
 std::int64_t attention_groups(const AttentionKernel& k, const AttentionTile& tile) {
-  const double groups = d(k.batch) * d(tile.pack > 1 ? k.kv_heads : k.heads);
-  return static_cast<std::int64_t>(std::clamp(groups, 1.0, 9e15));
+  return static_cast<std::int64_t>(std::clamp(d(k.batch) * d(tile.groups_per_sequence), 1.0, 9e15));
 }
 
 std::int64_t decode_block(const AttentionKernel& k, AttentionLibrary library) {
-  const std::int64_t dim = std::max(k.head_dim, k.value_dim);
-  if (library == AttentionLibrary::flash3) return attention_tile(k, library).keys;
-  return dim <= 64 ? 256 : (dim <= 128 ? 128 : 64);
-}
-
-std::int64_t attention_splits(const AttentionKernel& k, AttentionLibrary library, const arch::GpuSpec& gpu) {
-  const std::int64_t group = group_size(k);
-  const std::int64_t sms = std::max<std::int64_t>(1, gpu.sm.count);
-  const std::int64_t key_blocks = std::max<std::int64_t>(1, ceil_div(decode_keys(k), decode_block(k, library)));
-  const double sequences = d(k.batch) * d(k.kv_heads);
-  if (library != AttentionLibrary::flash3) {
-    if (!k.decode || group == 1) return 1;  // These libraries split the keys of grouped heads only.
-    const double blocks = sequences * d(ceil_div(group, 64));
-    if (blocks >= 0.8 * d(2 * sms)) return 1;
-    return best_split(static_cast<std::int64_t>(blocks), 2 * sms, key_blocks, true);
-  }
-  const std::int64_t rows = std::max(k.head_dim, k.value_dim) > 128 ? 128 : 64;
-  const double row_blocks = k.decode ? d(ceil_div(group, rows)) : d(tiles_per_group(k, attention_tile(k, library)));
-  const double blocks = sequences * row_blocks;
-  if (blocks >= 0.8 * d(sms) || key_blocks <= 4) return 1;
-  const std::int64_t split = best_split(static_cast<std::int64_t>(blocks), sms, key_blocks, false);
-  const double fair = std::max(1.0, std::ceil(1.1 * d(key_blocks) * blocks / d(sms)));
-  return std::max<std::int64_t>(1, std::min(split, static_cast<std::int64_t>(std::ceil(d(key_blocks) / fair))));
+  // The fallback decodes with the paged kernel's steps.
+  if (library == AttentionLibrary::memory_efficient) library = AttentionLibrary::flash2_paged;
+  return attention_tile(k, library).keys;
 }
 
 Work attention_work(const AttentionKernel& k) {
@@ -146,6 +116,11 @@ Work attention_work(const AttentionKernel& k) {
   const double result = e * heads * d(k.seq_q) * d(k.value_dim);
   const double cache = e * kv_heads * keys * dims;
   Work work;
+  if (k.append) {
+    const double tokens = e * kv_heads * d(k.seq_q) * dims;
+    work.read = work.written = Bytes{tokens};
+    return work;
+  }
   work.mac = heads * pairs * dims;
   work.special = heads * pairs;
   work.other_flop = 4 * heads * pairs;  // Scale, maximum, subtraction and sum.

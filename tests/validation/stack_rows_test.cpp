@@ -125,13 +125,11 @@ TEST_CASE("rows that are no call of ours are counted with the reason", "[validat
   const auto attention = read(kAttention,
                               "A100-SXM4-80GB,flash,x,bf16,decode,1,8,8,1,64,128,1,9,1,aic-trtllm-1.0.0\n"
                               "A100-SXM4-80GB,standard,pytorch,fp16,train_fwd,1,8,8,64,64,64,0,9,0,fa2-chart\n"
-                              "H100-SXM5-80GB,flash,cudnn,fp16,train_fwd,1,8,8,64,64,64,0,9,0,fa3-chart\n"
-                              "A100-SXM4-80GB,flash,x,bf16,decode,1,8,8,1,64,512,1,9,0,aic-vllm-0.14.0\n");
+                              "H100-SXM5-80GB,flash,cudnn,fp16,train_fwd,1,8,8,64,64,64,0,9,0,fa3-chart\n");
   CHECK(attention.rows.empty());
   CHECK(skipped(attention, "marked suspect") == 1);
   CHECK(skipped(attention, "unfused attention is not one kernel") == 1);
   CHECK(skipped(attention, "attention by cudnn is not modelled") == 1);
-  CHECK(skipped(attention, "attention heads of more than 256 are not modelled") == 1);
   const auto rnn = read("gpu,precision,cell,hidden,timesteps,fwd_us\n", "V100,FP32,lstm,512,25,9\n");
   CHECK(skipped(rnn, "recurrent layers are not modelled yet") == 1);
 }
@@ -145,6 +143,11 @@ TEST_CASE("attention rows know their phase and their key", "[validation][stack_r
                         .rows;
   REQUIRE(rows.size() == 4);
   CHECK(rows[0].mode == "prefill");
+  CHECK(std::get<AttentionCall>(rows[0].work).appends);
+  CHECK(std::get<AttentionCall>(rows[0].work).kernel.warm);
+  CHECK_FALSE(std::get<AttentionCall>(rows[2].work).appends);
+  CHECK_FALSE(std::get<AttentionCall>(rows[3].work).kernel.warm);
+  CHECK(std::get<AttentionCall>(rows[3].work).kernel.library == kernel::AttentionLibrary::flash2_dense);
   CHECK(rows[0].key == "attn|prefill|2|8|4|64|64|128|1");
   CHECK(std::get<AttentionCall>(rows[0].work).kernel.causal);
   CHECK(std::get<AttentionCall>(rows[1].work).kernel.decode);

@@ -25,7 +25,7 @@ class Stacks {
   Stacks(Runner& runner, std::string calibration) : runner_(runner), calibration_(std::move(calibration)) {}
 
   const cost::StackCall& operator()(const std::string& gpu, const cost::CallProtocol& protocol) {
-    auto& held = held_[fmt::format("{}|{}|{}|{}|{}", gpu, protocol.stack, cost::to_string(protocol.timing),
+    auto& held = held_[fmt::format("{}|{}|{}|{}|{}|{}", gpu, protocol.stack, protocol.release, cost::to_string(protocol.timing),
                                    static_cast<int>(protocol.contents), static_cast<int>(protocol.operands))];
     if (!held) {
       Request request;

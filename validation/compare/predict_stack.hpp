@@ -17,10 +17,9 @@ void predict_stack_rows(Runner& runner, const CsvTable& table, StackTable kind,
                         const std::function<bool(std::string_view)>& wants, Validation& out);
 
 /// The launches of one row as the library on this GPU makes them. Throws UnsupportedError.
-std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Target& target,
-                                        std::string_view attention_library = "");
+std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Target& target);
 
-/// The experts' block alone: it has a law of its own to come.
+/// The experts' block alone.
 std::vector<kernel::Launch> lower_moe(const MoeCall& call, const kernel::Target& target);
 
 }  // namespace voltaic::validation

@@ -18,9 +18,21 @@ bool is_phase(std::string_view word) {
   return std::find(kPhases.begin(), kPhases.end(), word) != kPhases.end();
 }
 
-/// Implementations that are no kernel of the model's: older ones, other compilers', and the next one's.
-constexpr std::array<std::string_view, 6> kStrangers{"flash_attn1", "flash_triton",      "triton",
-                                                     "cudnn",       "xformers_cutlass", "vllm_flash_attn_fa4"};
+/// Implementations that are no kernel of the model's: older ones and other compilers'.
+constexpr std::array<std::string_view, 5> kStrangers{"flash_attn1", "flash_triton", "triton", "cudnn",
+                                                     "xformers_cutlass"};
+
+/// Whose kernels run where a table names an implementation; others: the GPU's own.
+kernel::AttentionLibrary library_of(std::string_view impl, std::int64_t head_dim) {
+  using enum kernel::AttentionLibrary;
+  constexpr std::int64_t kLargestHead = 256;
+  if (impl == "flash_attn2/sglang") return flash3_sm80;
+  if (impl.starts_with("trtllm")) return tensorrt;
+  if (impl.starts_with("vllm_vit")) return impl.ends_with("fa2") ? flash2_dense : flash3_dense;
+  if (impl.starts_with("vllm") && head_dim > kLargestHead) return flash4_512;
+  if (impl == "flash_attn2") return flash2_dense;
+  return impl == "flash_attn3" ? flash3_first : automatic;
+}
 
 bool flag_cell(const CsvTable& table, std::size_t row, const char* column) {
   const auto word = table.text(row, column);
@@ -75,16 +87,18 @@ void read_attention_row(StackReader& reader, std::size_t row) {
   const auto type = parse_data_type(out.dtype);
   if (!type || !is_floating(*type)) return reader.miss(fmt::format("dtype {} is unknown for attention", out.dtype), out);
   if (reader.text(row, "kernel") == "standard") return reader.miss("unfused attention is not one kernel", out);
-  const auto library = reader.text(row, "impl");
-  if (std::find(kStrangers.begin(), kStrangers.end(), library) != kStrangers.end()) {
-    return reader.miss(fmt::format("attention by {} is not modelled", one_line(library)), out);
+  const auto impl = reader.text(row, "impl");
+  if (std::find(kStrangers.begin(), kStrangers.end(), impl) != kStrangers.end()) {
+    return reader.miss(fmt::format("attention by {} is not modelled", one_line(impl)), out);
   }
-  if (library == "flash_attn2" || library == "flash_attn3") out.protocol.call.attention_library = library;
   AttentionCall call{kernel_of(table, row, phase, *type), phase == "train_fwd_bwd"};
-  const kernel::AttentionKernel& k = call.kernel;
-  constexpr std::int64_t kLargestHead = 256;
-  if (k.head_dim > kLargestHead) return reader.miss("attention heads of more than 256 are not modelled", out);
+  kernel::AttentionKernel& k = call.kernel;
+  k.library = library_of(impl, k.head_dim);
+  // Replays find in L2 what fits: nothing else runs in between.
+  k.warm = out.protocol.call.timing == cost::CallTiming::graph_replay;
+  call.appends = out.protocol.appends && phase == "prefill" && !k.decode;
   if (k.decode) out.call = "decode";
+  if (k.library == kernel::AttentionLibrary::flash4_512) out.call += "_512";
   out.key = fmt::format("attn|{}|{}|{}|{}|{}|{}|{}|{}", phase, k.batch, k.heads, k.kv_heads, k.seq_q, k.seq_kv,
                         k.head_dim, reader.text(row, "causal"));
   out.label = fmt::format("batch {}, {} of {} heads of {}, {} x {}{}", k.batch, k.heads, k.kv_heads, k.head_dim, k.seq_q,

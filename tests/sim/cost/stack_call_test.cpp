@@ -92,22 +92,29 @@ TEST_CASE("the interval holds the prediction and half a tick of the table's cloc
   CHECK_THAT(ticks.high.value - exact.high.value, WithinRel(1e-6, 1e-6));
 }
 
-TEST_CASE("a prompt writes its keys and values into the cache inside the call", "[cost][stack]") {
-  const auto gpu = board({{"protocols.mylab.prefill.append_s_per_byte", 1e-12},
-                          {"protocols.mylab.prefill.append_s_per_token", 2e-9}});
+TEST_CASE("a decoding step prepares each of its sequences, a prompt does not", "[cost][stack]") {
+  const auto gpu = board({{"protocols.mylab.default.per_sequence_s", 2e-7},
+                          {"protocols.mylab.default.per_sequence_large_s", 1e-7}});
   const StackCall call(gpu, protocol("mylab", CallTiming::kernel_trace));
-  const auto t = call.time(kernel::attention_launches(attention(512, 512), call.gpu().spec), "prefill");
-  // 4 x 512 tokens of 8 heads x (128 + 128) x 2 bytes = 8.39 MB, and 2048 tokens.
-  CHECK_THAT(t.time.value - t.kernel.value, WithinRel(8388608e-12 + 2048 * 2e-9, 1e-6));
+  const auto time = [&](kernel::AttentionKernel k, std::int64_t batch) {
+    k.batch = batch;
+    const auto t = call.time(kernel::attention_launches(k, call.gpu().spec), "any");
+    return t.time.value - t.kernel.value;
+  };
+  CHECK_THAT(time(attention(1, 512), 100), WithinRel(2e-5, 1e-6));
+  CHECK_THAT(time(attention(1, 512), 1000), WithinRel(1e-4, 1e-6));
+  CHECK_THAT(time(attention(512, 512), 100), WithinAbs(0, 1e-12));
 }
 
 TEST_CASE("a cache that fits L2 is read faster when it was read just before", "[cost][stack]") {
   const auto gpu = board();
   const StackCall call(gpu, protocol("", CallTiming::kernel_trace));
-  const cost::AttentionCost cold(call.gpu());
-  const auto launches = kernel::attention_launches(attention(1, 512), call.gpu().spec);
-  const auto& kernel = std::get<kernel::AttentionKernel>(launches.front().detail);
-  CHECK(call.time(launches, "decode").kernel <= cold(launches.front(), kernel).time);
+  auto k = attention(1, 512);
+  const auto cold = call.time(kernel::attention_launches(k, call.gpu().spec), "decode");
+  k.warm = true;
+  const auto warm = call.time(kernel::attention_launches(k, call.gpu().spec), "decode");
+  CHECK(warm.kernel <= cold.kernel);
+  CHECK(warm.main.dram_traffic < cold.main.dram_traffic);
 }
 
 TEST_CASE("operands that were reused come from L2 where they fit, and contents reach the operating point",

@@ -72,12 +72,12 @@ TEST_CASE("decoding splits long caches of grouped heads until the SMs are busy, 
   k.seq_kv = 8192;
   k.head_dim = k.value_dim = 128;
   k.decode = true;
-  const auto one = kernel::attention_splits(k, kernel::AttentionLibrary::flash2, a100().spec);
+  const auto one = kernel::attention_splits(k, kernel::AttentionLibrary::flash2_paged, a100().spec).splits;
   // 8 blocks on 216 slots, 64 blocks of keys: 8 s / 216 within 85 % of the best.
   CHECK(one > 16);
   CHECK(one <= 64);
   k.batch = 64;
-  CHECK(kernel::attention_splits(k, kernel::AttentionLibrary::flash2, a100().spec) == 1);
+  CHECK(kernel::attention_splits(k, kernel::AttentionLibrary::flash2_paged, a100().spec).splits == 1);
   const auto launches = kernel::attention_launches(k, a100().spec);
   REQUIRE(launches.size() == 1);
   CHECK(launches[0].grid[0] == 64);
@@ -87,7 +87,7 @@ TEST_CASE("decoding splits long caches of grouped heads until the SMs are busy, 
 TEST_CASE("the library follows the GPU and the type", "[kernel][attention]") {
   using kernel::AttentionLibrary;
   auto k = prompt(512, true);
-  CHECK(kernel::attention_library(k, a100().spec) == AttentionLibrary::flash2);
+  CHECK(kernel::attention_library(k, a100().spec) == AttentionLibrary::flash2_paged);
   CHECK(kernel::attention_library(k, arch::resolve_gpu("h100-sxm5-80gb").spec) == AttentionLibrary::flash3);
   CHECK(kernel::attention_library(k, arch::resolve_gpu("v100-sxm2-16gb").spec) == AttentionLibrary::memory_efficient);
   k.math = DataType::fp32;
