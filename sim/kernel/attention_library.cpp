@@ -25,7 +25,7 @@ constexpr auto kWaves = SplitRule::waves;
 constexpr auto kTwoSteps = SplitRule::two_steps;
 
 /// In the order of AttentionLibrary after `automatic`. Tiles and rules are the libraries' own as far as published
-/// [FA2] [FA3]; where only timings tell, deviation D19 of sim/cost/README.md says so.
+/// [FA2] [FA3]; where only timings tell, validation/DEVIATIONS.md D25 says so.
 constexpr std::array<AttentionRules, 9> kRules{{
     {"flash2_paged", "flash-attn", "", kPaged2, kPaged2, kPaged2, 2, 2, false, false, 64, kNone, kWaves, false},
     {"flash2_dense", "flash-attn", "", kDense2, kDense2, kDense2, 2, 2, false, false, 64, kNone, kNone, false},

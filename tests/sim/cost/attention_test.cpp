@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <chrono>
+#include <cmath>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "arch/loader.hpp"
 #include "sim/cost/attention_cost.hpp"
@@ -173,6 +176,67 @@ TEST_CASE("backward takes two to four times forward on A100", "[cost][attention]
   k.backward = true;
   CHECK(a100().time(k) > 2 * forward);
   CHECK(a100().time(k) < 4 * forward);
+}
+
+TEST_CASE("every library holds its roofline, grows with its tokens and gains from bandwidth", "[cost][attention]") {
+  using kernel::AttentionLibrary;
+  const std::pair<const char*, std::vector<AttentionLibrary>> kBoards[] = {
+      {"a100-sxm4-80gb", {AttentionLibrary::flash2_dense, AttentionLibrary::flash3_sm80, AttentionLibrary::tensorrt}},
+      {"h100-sxm5-80gb", {AttentionLibrary::flash3_dense, AttentionLibrary::flash3_first, AttentionLibrary::flash2_dense}},
+  };
+  for (const auto& [name, libraries] : kBoards) {
+    const Machine machine(name);
+    const Machine fast(name, {arch::parse_override("gpu.dram.peak_bandwidth*=1.5")});
+    for (const auto library : libraries) {
+      for (const bool warm : {false, true}) {
+        double before = 0;
+        for (const std::int64_t batch : {1, 2, 5, 16, 64}) {
+          auto k = prompt(batch, 1000, true);
+          k.library = library;
+          k.warm = warm;
+          const auto cost = machine.main(k);
+          INFO(kernel::to_string(library) << " batch " << batch << " warm " << warm);
+          REQUIRE(cost.time >= cost.roofline);
+          REQUIRE(cost.time.value >= before * (1 - 1e-9));
+          // Under the power limit a shorter DRAM leg leaves the same work a little less clock.
+          REQUIRE(fast.time(k) <= cost.time.value * (1 + 1e-3));
+          before = cost.time.value;
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("warm caches are never slower and bring fewer bytes from DRAM", "[cost][attention]") {
+  for (const std::int64_t context : {128, 1024, 8192, 65536}) {
+    auto k = step(4, context);
+    const auto cold = a100().main(k);
+    k.warm = true;
+    const auto warm = a100().main(k);
+    CHECK(warm.time <= cold.time);
+    CHECK(warm.dram_traffic <= cold.dram_traffic);
+  }
+}
+
+TEST_CASE("sizes beyond all memory have a finite price in bounded time", "[cost][attention]") {
+  const auto start = std::chrono::steady_clock::now();
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  for (const char* name : {"a100-sxm4-80gb", "h100-sxm5-80gb", "v100-sxm2-16gb"}) {
+    const Machine machine(name);
+    for (const bool causal : {false, true}) {
+      auto k = prompt(1, kHuge, causal);
+      REQUIRE(std::isfinite(machine.time(k)));
+      k.append = name[0] != 'v';
+      REQUIRE(std::isfinite(machine.time(k)));
+      k.append = false;
+      k.backward = true;
+      REQUIRE(std::isfinite(machine.time(k)));
+      k = prompt(kHuge, 4096, causal);
+      REQUIRE(std::isfinite(machine.time(k)));
+    }
+    REQUIRE(std::isfinite(machine.time(step(kHuge, kHuge))));
+  }
+  CHECK(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < 5.0);
 }
 
 TEST_CASE("absurd prompts are priced in bounded time", "[cost][attention]") {
