@@ -32,10 +32,12 @@ AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
       power_(gpu),
       measured_(arch::is_measured(gpu)) {}
 
-/// Laws that were fitted on this board's own times hold the clock that it settles at; tensor-core kernels and attention
-/// were fitted with the power law, boards of no measurement follow it. Mixtures of experts were fitted without it.
+/// Laws that were fitted on this board's own times hold the clock that it settles at. So do those of convolutions and
+/// mixtures of experts, whose efficiencies take it in. Tensor-core products and attention were fitted with the power
+/// law, boards of no measurement follow it.
 bool AnalyticEngine::settled(const kernel::Launch& launch) const {
   if (std::holds_alternative<kernel::ExpertKernel>(launch.detail)) return true;
+  if (std::holds_alternative<kernel::ConvKernel>(launch.detail)) return true;
   if (launch.tensor_cores || std::holds_alternative<kernel::AttentionKernel>(launch.detail)) return false;
   return measured_ || std::holds_alternative<kernel::TransferKernel>(launch.detail);
 }

@@ -47,7 +47,7 @@ std::string csv_cell(std::string_view text) {
 std::string prediction_csv(const Prediction& p) {
   Csv csv;
   csv.header({"layer", "phase", "node", "op", "kernel", "library", "time_s", "bound", "roofline_s", "mac", "flop",
-              "dram_bytes", "l2_bytes", "ctas", "waves", "occupancy", "repeats"});
+              "dram_bytes", "l2_bytes", "ctas", "waves", "occupancy", "repeats", "energy_j"});
   const auto rows = rows_by_node(p);
   for (const auto& layer : p.layers) {
     for (const std::uint32_t id : layer.nodes) {
@@ -70,6 +70,7 @@ std::string prediction_csv(const Prediction& p) {
         csv.cell(k.cost.waves);
         csv.cell(k.cost.occupancy);
         csv.cell(layer.repeats);
+        csv.cell(k.cost.energy.value);
         csv.end();
       }
     }

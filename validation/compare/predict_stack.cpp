@@ -142,33 +142,10 @@ std::vector<kernel::Launch> lower_vector(const VectorCall& call, const kernel::T
   return out;
 }
 
-/// Rows of two-byte activations become the type that is multiplied in a pass of their own.
-std::vector<kernel::Launch> quantise(const kernel::GemmProblem& p, const kernel::Target& target) {
-  graph::OpGraph g;
-  graph::Tensor x;
-  x.name = "x";
-  x.shape = {p.batch * p.m, p.k};
-  x.dtype = DataType::bf16;
-  graph::Tensor y = x;
-  y.name = "y";
-  y.dtype = p.math;
-  graph::Node node;
-  node.id = "quantise";
-  node.op = graph::OpType::cast;
-  node.inputs = {g.add_tensor(x)};
-  node.outputs = {g.add_tensor(y)};
-  g.add_node(node);
-  return kernel::lower(g, g.node(0), target).launches;
-}
-
 std::vector<kernel::Launch> lower_product(const ProductCall& call, const kernel::Target& target) {
   const kernel::GemmProblem& p = call.problem;
   const kernel::GemmTile tile = target.library.choose(p);
-  std::vector<kernel::Launch> out;
-  if (call.quantises) out = quantise(p, target);
-  auto product = kernel::gemm_launches(p, tile, target.gpu);
-  std::move(product.begin(), product.end(), std::back_inserter(out));
-  return out;
+  return kernel::gemm_launches(p, tile, target.gpu);
 }
 
 std::vector<kernel::Launch> lower_attention_call(const AttentionCall& call, const kernel::Target& target) {

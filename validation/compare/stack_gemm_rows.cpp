@@ -103,7 +103,7 @@ void read_gemm_row(StackReader& reader, std::size_t row) {
   p.linear = p.batch == 1;
   check_product(table, row, p);
   describe_product(p, m, n, out);
-  out.work = ProductCall{p, out.protocol.quantises && p.a_bytes <= 1};
+  out.work = ProductCall{p};
   reader.take(std::move(out));
 }
 

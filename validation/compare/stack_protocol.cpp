@@ -20,7 +20,7 @@ struct Fact {
   CallTiming timing;
   OperandContents contents;
   OperandState operands;
-  bool column_major = false, quantises = false, appends = false;
+  bool column_major = false, appends = false;
 };
 constexpr auto kRandom = OperandContents::random;
 constexpr auto kConstant = OperandContents::constant;
@@ -28,12 +28,12 @@ constexpr auto kRotated = OperandState::rotated;
 constexpr auto kReused = OperandState::reused;
 /// Calls of vLLM 0.22 show no time of a cache write: with and without one they fit equally well.
 constexpr std::array<Fact, 14> kFacts{{
-    {"aic-sglang", "aic-sglang", CallTiming::graph_replay, kRandom, kRotated, false, false, true},
-    {"aic-vllm-0.14", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, false, false, true},
-    {"aic-vllm-0.22", "aic-vllm", CallTiming::graph_replay, kRandom, kRotated, false, false, false},
-    {"aic-vllm-0.24", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, false, false, true},
-    {"aic-vllm", "aic-vllm", CallTiming::graph_replay, kRandom, kRotated, false, false, true},
-    {"aic-trtllm", "aic-trtllm", CallTiming::graph_replay, kRandom, kRotated, false, false, true},
+    {"aic-sglang", "aic-sglang", CallTiming::graph_replay, kRandom, kRotated, false, true},
+    {"aic-vllm-0.14", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, false, true},
+    {"aic-vllm-0.22", "aic-vllm", CallTiming::graph_replay, kRandom, kRotated, false, false},
+    {"aic-vllm-0.24", "aic-vllm", CallTiming::graph_replay, kConstant, kRotated, false, true},
+    {"aic-vllm", "aic-vllm", CallTiming::graph_replay, kRandom, kRotated, false, true},
+    {"aic-trtllm", "aic-trtllm", CallTiming::graph_replay, kRandom, kRotated, false, true},
     {"vidur", "vidur", CallTiming::kernel_trace, kRandom, kReused},
     {"llmservingsim", "llmservingsim", CallTiming::kernel_trace, kRandom, kReused},
     {"deepbench", "deepbench", CallTiming::event_average, kRandom, kReused, true},
@@ -59,7 +59,6 @@ std::optional<StackProtocol> protocol_of(std::string_view source, std::string_vi
     if (!source.starts_with(f.prefix)) continue;
     out.call = {std::string(f.stack), std::string(source), f.timing, f.contents, f.operands};
     out.column_major = f.column_major;
-    out.quantises = f.quantises;
     out.appends = f.appends;
     return out;
   }

@@ -12,7 +12,6 @@ namespace voltaic::validation {
 struct StackProtocol {
   cost::CallProtocol call;
   bool column_major = false;  ///< m and n are those of a column-major product: our n and m.
-  bool quantises = false;     ///< Products of one-byte types include the pass that makes them of two-byte activations.
   bool appends = false;       ///< A prompt's attention includes the kernel that writes its keys and values to the cache.
 };
 

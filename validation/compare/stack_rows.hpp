@@ -35,10 +35,8 @@ enum class StackTable : std::uint8_t {
 /// Nullopt where the columns are those of none.
 std::optional<StackTable> stack_table(const CsvTable& table);
 
-/// A matrix product; activations of two bytes are first quantised where the stack counts that into the call.
 struct ProductCall {
   kernel::GemmProblem problem;
-  bool quantises = false;
 };
 /// Fused attention, forward; with its gradient where the table times both together; the cache written first.
 struct AttentionCall {

@@ -2,11 +2,12 @@
 // Matrix products on one GPU, from problem to seconds.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "sim/cost/engine.hpp"
 #include "sim/cost/gemm_choice.hpp"
-#include "sim/cost/gemm_cost.hpp"
 #include "sim/kernel/lowering.hpp"
 
 namespace voltaic::test {
@@ -29,13 +30,13 @@ inline kernel::GemmProblem product(std::int64_t m, std::int64_t n, std::int64_t 
 class Gemm {
  public:
   explicit Gemm(const std::string& gpu, const std::vector<std::string>& sets = {})
-      : gpu_(resolve(gpu, sets)), cost_(gpu_), choice_(gpu_) {}
+      : gpu_(resolve(gpu, sets)), engine_(cost::make_engine(cost::EngineKind::analytic, gpu_)), choice_(gpu_) {}
 
   kernel::GemmTile tile(const kernel::GemmProblem& p) const { return choice_(p); }
   std::vector<kernel::Launch> launches(const kernel::GemmProblem& p, const kernel::GemmTile& t) const {
     return kernel::gemm_launches(p, t, gpu_.spec);
   }
-  kernel::KernelCost cost(const kernel::Launch& l) const { return cost_(l, std::get<kernel::GemmKernel>(l.detail)); }
+  kernel::KernelCost cost(const kernel::Launch& l) const { return engine_->cost(l); }
   double seconds(const kernel::GemmProblem& p, const kernel::GemmTile& t) const {
     double sum = 0;
     for (const auto& l : launches(p, t)) sum += cost(l).time.value;
@@ -52,7 +53,7 @@ class Gemm {
   }
 
   arch::ResolvedGpu gpu_;
-  cost::GemmCost cost_;
+  std::unique_ptr<const kernel::CostModel> engine_;
   cost::GemmChoice choice_;
 };
 

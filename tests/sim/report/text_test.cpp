@@ -109,7 +109,7 @@ TEST_CASE("CSV has one row per kernel and quotes what needs it", "[report][csv]"
   CHECK(report::csv_cell("a,\"b\"") == "\"a,\"\"b\"\"\"");
   const auto rows = lines(report::prediction_csv(test::toy_prediction()));
   REQUIRE(rows.size() == 4);
-  CHECK(rows[1] == "block.0,forward,fc1,linear,toy_gemm,toy,1e-05,fma,5e-06,1000,2000,4096,0,12,0.5,0.25");
+  CHECK(rows[1] == "block.0,forward,fc1,linear,toy_gemm,toy,1e-05,fma,5e-06,1000,2000,4096,0,12,0.5,0.25,1,0");
 }
 
 TEST_CASE("a workload's page gives MAC and FLOP side by side and its CSV the same layers", "[report]") {
