@@ -18,8 +18,7 @@ double d(std::int64_t v) {
 }
 
 double cache_bytes(const AttentionKernel& k) {
-  return k.element_bytes * d(k.batch) * d(k.kv_heads) * d(kernel::decode_keys(k)) *
-         (d(k.head_dim) + d(k.value_dim));
+  return k.element_bytes * d(k.batch) * d(k.kv_heads) * d(kernel::decode_keys(k)) * (d(k.head_dim) + d(k.value_dim));
 }
 
 /// Query rows of one KV head that one CTA takes.

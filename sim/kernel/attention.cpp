@@ -52,8 +52,8 @@ Launch pass_over(std::string_view name, double read, double written, double elem
 
 void set_grid(const AttentionKernel& k, AttentionLibrary library, Launch& launch) {
   if (k.append) {
-    launch.grid[0] = static_cast<std::int64_t>(
-        std::clamp(static_cast<double>(k.batch) * static_cast<double>(k.seq_q), 1.0, 9e15));
+    launch.grid[0] =
+        static_cast<std::int64_t>(std::clamp(static_cast<double>(k.batch) * static_cast<double>(k.seq_q), 1.0, 9e15));
   } else if (k.backward) {
     launch.grid[0] = ceil_div(k.seq_kv, 128);
     launch.grid[1] = k.batch;

@@ -30,8 +30,8 @@ struct AttentionRules {
   std::string_view kernel_prefix;
   std::span<const TileSize> tiles, open_tiles, split_tiles;  ///< Causal; not causal and split if they differ.
   int resident = 1, split_resident = 1;                      ///< CTAs per SM.
-  bool packs_groups = false;   ///< Rows of the query heads of one KV head share tiles.
-  bool longest_first = false;  ///< Order of dispatch over all heads; else group by group in tile order.
+  bool packs_groups = false;                                 ///< Rows of the query heads of one KV head share tiles.
+  bool longest_first = false;    ///< Order of dispatch over all heads; else group by group in tile order.
   std::int64_t short_step = 64;  ///< Contexts below one step of keys are computed in multiples of this.
   SplitRule prompt_split = SplitRule::none, decode_split = SplitRule::none;
   bool persistent = false;  ///< CTAs stay and take one tile after another.

@@ -32,7 +32,8 @@ AttentionTile attention_tile(const AttentionKernel& k, AttentionLibrary library)
   const AttentionRules& rules = attention_rules(library);
   const auto& tiles = k.split_variant ? rules.split_tiles : (k.causal ? rules.tiles : rules.open_tiles);
   const std::int64_t dim = std::max(k.head_dim, k.value_dim);
-  const TileSize& size = *std::find_if(tiles.begin(), tiles.end() - 1, [&](const TileSize& t) { return dim <= t.head_dim; });
+  const TileSize& size =
+      *std::find_if(tiles.begin(), tiles.end() - 1, [&](const TileSize& t) { return dim <= t.head_dim; });
   AttentionTile tile;
   tile.rows = size.rows;
   tile.keys = size.keys;

@@ -12,12 +12,12 @@
 namespace voltaic::kernel {
 
 struct AttentionTile {
-  std::int64_t rows = 64;                 ///< Query rows of one CTA.
-  std::int64_t keys = 128;                ///< Keys of one step of its loop.
-  std::int64_t pack = 1;                  ///< Query heads of one KV head whose rows share a tile.
-  std::int64_t groups_per_sequence = 1;   ///< Heads, or KV heads where their query heads are packed.
-  std::int64_t short_step = 64;           ///< Contexts below one step are computed in multiples of this.
-  int resident = 1;                       ///< CTAs per SM.
+  std::int64_t rows = 64;                ///< Query rows of one CTA.
+  std::int64_t keys = 128;               ///< Keys of one step of its loop.
+  std::int64_t pack = 1;                 ///< Query heads of one KV head whose rows share a tile.
+  std::int64_t groups_per_sequence = 1;  ///< Heads, or KV heads where their query heads are packed.
+  std::int64_t short_step = 64;          ///< Contexts below one step are computed in multiples of this.
+  int resident = 1;                      ///< CTAs per SM.
 };
 AttentionTile attention_tile(const AttentionKernel& kernel, AttentionLibrary library);
 

@@ -10,7 +10,7 @@ namespace voltaic::kernel {
 
 namespace {
 
-constexpr double kFull = 0.8;             ///< Share of the slots from which no split is worth its merge [FA2].
+constexpr double kFull = 0.8;              ///< Share of the slots from which no split is worth its merge [FA2].
 constexpr std::int64_t kMostSplits = 128;  ///< Room for partial results.
 constexpr std::int64_t kFewBlocks = 4;     ///< Key blocks that are never split [FA3].
 constexpr std::int64_t kConstantSplits = 32, kConstantBatch = 992;

@@ -51,7 +51,8 @@ kernel::AttentionKernel kernel_of(const CsvTable& table, std::size_t row, std::s
   k.seq_kv = size_cell(table, row, "seq_kv");
   k.head_dim = k.value_dim = size_cell(table, row, "head_dim");
   if (k.kv_heads > k.heads || k.heads % k.kv_heads != 0) {
-    throw ConfigError(table.place(row), "kv_heads", fmt::format("expected a divisor of {}, got {}", k.heads, k.kv_heads));
+    throw ConfigError(table.place(row), "kv_heads",
+                      fmt::format("expected a divisor of {}, got {}", k.heads, k.kv_heads));
   }
   if (phase == "decode" && k.seq_q != 1) {
     throw ConfigError(table.place(row), "seq_q", fmt::format("expected 1 while decoding, got {}", k.seq_q));
@@ -76,16 +77,17 @@ void read_attention_row(StackReader& reader, std::size_t row) {
   out.op = "attention";
   const auto phase = reader.text(row, "phase");
   if (!is_phase(phase)) {
-    throw ConfigError(table.place(row), "phase",
-                      fmt::format("expected prefill, decode, encoder, train_fwd or train_fwd_bwd, got '{}'",
-                                  one_line(phase)));
+    throw ConfigError(
+        table.place(row), "phase",
+        fmt::format("expected prefill, decode, encoder, train_fwd or train_fwd_bwd, got '{}'", one_line(phase)));
   }
   out.mode = out.call = phase;
   out.dtype = one_line(reader.text(row, "dtype"));
   out.family = family_name("attention " + out.mode, out.dtype);
   if (!reader.begin(row, "latency_us", reader.text(row, "source"), out)) return;
   const auto type = parse_data_type(out.dtype);
-  if (!type || !is_floating(*type)) return reader.miss(fmt::format("dtype {} is unknown for attention", out.dtype), out);
+  if (!type || !is_floating(*type))
+    return reader.miss(fmt::format("dtype {} is unknown for attention", out.dtype), out);
   if (reader.text(row, "kernel") == "standard") return reader.miss("unfused attention is not one kernel", out);
   const auto impl = reader.text(row, "impl");
   if (std::find(kStrangers.begin(), kStrangers.end(), impl) != kStrangers.end()) {
@@ -101,8 +103,8 @@ void read_attention_row(StackReader& reader, std::size_t row) {
   if (k.library == kernel::AttentionLibrary::flash4_512) out.call += "_512";
   out.key = fmt::format("attn|{}|{}|{}|{}|{}|{}|{}|{}", phase, k.batch, k.heads, k.kv_heads, k.seq_q, k.seq_kv,
                         k.head_dim, reader.text(row, "causal"));
-  out.label = fmt::format("batch {}, {} of {} heads of {}, {} x {}{}", k.batch, k.heads, k.kv_heads, k.head_dim, k.seq_q,
-                          k.seq_kv, k.causal ? " causal" : "");
+  out.label = fmt::format("batch {}, {} of {} heads of {}, {} x {}{}", k.batch, k.heads, k.kv_heads, k.head_dim,
+                          k.seq_q, k.seq_kv, k.causal ? " causal" : "");
   constexpr double kWithGradient = 3.5;  // five products beside the forward's two
   out.size = 2 * kernel::attention_work(k).mac * (call.with_backward ? kWithGradient : 1);
   out.work = call;

@@ -86,7 +86,8 @@ TEST_CASE("attention of each library takes what its law and constants give by ha
     CHECK(chosen.split_variant == e.variant);
     CHECK_THAT(microseconds(cost, k, gpu.spec), WithinRel(e.time_us, kTolerance));
     k.append = true;
-    if (e.append_us > 0) CHECK_THAT(microseconds(cost, k, gpu.spec), WithinAbs(e.append_us, kTolerance * e.append_us + 0.01));
+    if (e.append_us > 0)
+      CHECK_THAT(microseconds(cost, k, gpu.spec), WithinAbs(e.append_us, kTolerance * e.append_us + 0.01));
   }
 }
 
@@ -103,7 +104,7 @@ TEST_CASE("FlashAttention-3 splits by one sequence's tiles, then by each SM's sh
   CHECK(split(step(64, 32, 1, 32768)).splits == 2);  // 167: 1.53
   const auto many = split(step(4096, 32, 1, 32768));
   CHECK(many.splits == 1);
-  CHECK(many.variant);  // Chosen on the host, which does not know the batch.
+  CHECK(many.variant);                              // Chosen on the host, which does not know the batch.
   CHECK_FALSE(split(step(1, 32, 1, 256)).variant);  // Four blocks of 64 keys.
 }
 

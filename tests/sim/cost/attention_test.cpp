@@ -182,7 +182,8 @@ TEST_CASE("every library holds its roofline, grows with its tokens and gains fro
   using kernel::AttentionLibrary;
   const std::pair<const char*, std::vector<AttentionLibrary>> kBoards[] = {
       {"a100-sxm4-80gb", {AttentionLibrary::flash2_dense, AttentionLibrary::flash3_sm80, AttentionLibrary::tensorrt}},
-      {"h100-sxm5-80gb", {AttentionLibrary::flash3_dense, AttentionLibrary::flash3_first, AttentionLibrary::flash2_dense}},
+      {"h100-sxm5-80gb",
+       {AttentionLibrary::flash3_dense, AttentionLibrary::flash3_first, AttentionLibrary::flash2_dense}},
   };
   for (const auto& [name, libraries] : kBoards) {
     const Machine machine(name);
