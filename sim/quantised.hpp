@@ -10,8 +10,14 @@
 
 namespace voltaic {
 
-/// Sentences for `assumptions`: how weights and activations are stored and converted.
-std::vector<std::string> storage_assumptions(graph::Precision precision, bool sparsity);
+/// The precision that an inference engine runs when it is asked for `precision`: where only CUDA cores multiply int8 and
+/// tensor cores multiply fp16, it finds its fp16 kernels faster.
+graph::Precision engine_precision(const arch::GpuSpec& gpu, graph::Precision precision);
+
+/// Sentences for `assumptions`: how weights and activations are stored and converted. `engine`: the GPU of an inference
+/// engine; null for other frameworks.
+std::vector<std::string> storage_assumptions(graph::Precision precision, bool sparsity,
+                                             const arch::GpuSpec* engine = nullptr);
 
 /// True where `node` multiplies weights that are stored 2:4 sparse.
 bool has_sparse_weight(const graph::OpGraph& graph, const graph::Node& node);

@@ -12,6 +12,7 @@
 #include "arch/units/error.hpp"
 #include "sim/cost/power.hpp"
 #include "sim/fill.hpp"
+#include "sim/graph/engine_fusion.hpp"
 #include "sim/host_model.hpp"
 #include "sim/kernel/fused.hpp"
 #include "sim/node_memo.hpp"
@@ -22,14 +23,24 @@ namespace {
 
 constexpr std::size_t kEngines = 2;
 
+bool is_engine(const SimulationOptions& o) {
+  return o.framework == kernel::Framework::tensorrt;
+}
+
 /// From the forward graph in fp32 to the graph that runs. Casts of mixed precision come first, so that they are
 /// differentiated too.
 void run_passes(graph::OpGraph& g, const SimulationOptions& o, const arch::GpuSpec& gpu) {
-  graph::assign_precision(g, o.precision);
+  const bool engine = is_engine(o);
+  graph::assign_precision(g, engine ? engine_precision(gpu, o.precision) : o.precision);
   if (o.sparsity) graph::sparsify_weights(g, sparse_paths(gpu));
   if (o.training) {
     graph::append_backward(g);
     if (o.include_optimizer) graph::append_optimizer(g, o.optimizer, o.precision);
+  }
+  if (engine) {
+    graph::keep_quantised(g);
+    graph::join_linears(g);
+    graph::fuse_epilogues(g);
   }
   if (kernel::generates_kernels(o.framework)) graph::fuse_pointwise(g);
 }
@@ -234,7 +245,7 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
   std::vector<std::shared_ptr<const PricedNode>> priced;
   impl_->price_all(p, options, priced);
   if (options.sparsity) store_unused_sparsity_dense(p);
-  p.assumptions = storage_assumptions(options.precision, options.sparsity);
+  p.assumptions = storage_assumptions(options.precision, options.sparsity, is_engine(options) ? &impl_->gpu->spec : nullptr);
   const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
   std::vector<std::vector<Seconds>> durations(p.distinct.size());
   for (std::size_t d = 0; d < p.distinct.size(); ++d) {

@@ -45,7 +45,8 @@ OpCount matrix_count(const Node& node, const Shapes& s) {
     return {rows * last(s.output(0)) * last(s.input(0)), 0};
   }
   if (node.op == OpType::linear || node.op == OpType::grouped_linear) {
-    return {s.out() * last(s.input(0)), s.has_input(2) ? s.out() : 0};
+    const double epilogue = (s.has_input(2) ? 1 : 0) + (node.attributes.has("epilogue") ? 1 : 0);
+    return {s.out() * last(s.input(0)), epilogue * s.out()};
   }
   const Shape& a = s.input(0);
   if (a.size() < 2) return {};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Dense layers, (batched) matrix products and products grouped by expert as matrix kernels.
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "arch/units/error.hpp"
 #include "sim/graph/passes.hpp"
@@ -101,6 +103,15 @@ void store_weights(GemmProblem& p, const Tensor& w, const Target& target) {
   if (p.dequantise) p.b_bytes += 2.0 / static_cast<double>(graph::scale_group(w.dtype, p.k));
 }
 
+/// An activation applied while the tile is still in registers. Simplification: its instructions count as work but take
+/// no time beside the product's.
+void add_epilogue(const Node& node, const GemmProblem& p, std::vector<Launch>& launches) {
+  const std::string function = node.attributes.word("epilogue", "");
+  if (function.empty() || launches.empty()) return;
+  launches.front().name += "_" + function;
+  launches.front().work.other_flop += static_cast<double>(p.m) * static_cast<double>(p.n);
+}
+
 }  // namespace
 
 Lowered lower_matrix(const OpGraph& graph, const Node& node, const Target& target) {
@@ -114,6 +125,7 @@ Lowered lower_matrix(const OpGraph& graph, const Node& node, const Target& targe
   out.host = p.linear ? HostClass::linear : HostClass::matmul;
   if (p.batch > 0 && p.m > 0 && p.n > 0 && p.k > 0) {
     out.launches = gemm_launches(p, target.library.choose(p), target.gpu);
+    add_epilogue(node, p, out.launches);
   }
   return out;
 }
