@@ -40,7 +40,7 @@ void run_passes(graph::OpGraph& g, const SimulationOptions& o, const arch::GpuSp
   if (engine) {
     graph::keep_quantised(g);
     graph::join_linears(g);
-    graph::fuse_epilogues(g);
+    graph::fuse_epilogues(g, gpu.architecture != arch::Architecture::volta);
   }
   if (kernel::generates_kernels(o.framework)) graph::fuse_pointwise(g);
 }
@@ -245,7 +245,8 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
   std::vector<std::shared_ptr<const PricedNode>> priced;
   impl_->price_all(p, options, priced);
   if (options.sparsity) store_unused_sparsity_dense(p);
-  p.assumptions = storage_assumptions(options.precision, options.sparsity, is_engine(options) ? &impl_->gpu->spec : nullptr);
+  p.assumptions = storage_assumptions(options.precision, options.sparsity,
+                                      is_engine(options) ? &impl_->gpu->spec : nullptr);
   const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
   std::vector<std::vector<Seconds>> durations(p.distinct.size());
   for (std::size_t d = 0; d < p.distinct.size(); ++d) {

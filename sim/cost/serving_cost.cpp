@@ -98,7 +98,8 @@ kernel::KernelCost ServingCost::operator()(const kernel::Launch& launch, const k
   const ServingLaw& law = this->law(k.kind);
   const double clock = gpu_.clocks.boost.value;
   const Bytes traffic = launch.work.traffic();
-  const double miss = memory::miss_share(traffic, gpu_.l2.capacity, law.region);
+  const Bytes between = std::max(traffic, Bytes{k.reuse_bytes});  // two reads of the same data
+  const double miss = memory::miss_share(between, gpu_.l2.capacity, law.region);
   const BytesPerSecond l2 = law.l2_share * memory::l2_bandwidth(gpu_, sms_);
   const memory::StreamTime bytes = memory::mixed_stream_time(traffic, miss, l2, stream(k.kind));
   const double latency = latency_cycles(launch, k) / clock;

@@ -20,7 +20,7 @@ std::int64_t keep_quantised(OpGraph& graph);
 std::int64_t join_linears(OpGraph& graph);
 
 /// An activation that alone reads a dense layer runs in the product's epilogue: attribute `epilogue` of the layer.
-/// Returns how many nodes disappeared.
-std::int64_t fuse_epilogues(OpGraph& graph);
+/// `gelu`: whether epilogues compute that too, which engines have from Turing on. Returns how many nodes disappeared.
+std::int64_t fuse_epilogues(OpGraph& graph, bool gelu = true);
 
 }  // namespace voltaic::graph

@@ -101,12 +101,12 @@ Joined join(OpGraph& graph, const std::vector<NodeId>& parts) {
   return out;
 }
 
-bool is_activation(OpType op) {
+bool is_activation(OpType op, bool gelu) {
   switch (op) {
+    case OpType::gelu:
+    case OpType::gelu_tanh: return gelu;
     case OpType::relu:
     case OpType::relu6:
-    case OpType::gelu:
-    case OpType::gelu_tanh:
     case OpType::silu:
     case OpType::tanh:
     case OpType::sigmoid: return true;
@@ -152,12 +152,12 @@ std::int64_t join_linears(OpGraph& graph) {
   return gone;
 }
 
-std::int64_t fuse_epilogues(OpGraph& graph) {
+std::int64_t fuse_epilogues(OpGraph& graph, bool gelu) {
   const Consumers readers = graph.consumers();
   std::vector<bool> dropped(graph.nodes().size(), false);
   for (NodeId n = 0; n < graph.nodes().size(); ++n) {
     const Node& activation = graph.node(n);
-    if (!is_activation(activation.op) || activation.inputs.size() != 1 || activation.outputs.size() != 1) continue;
+    if (!is_activation(activation.op, gelu) || activation.inputs.size() != 1 || activation.outputs.size() != 1) continue;
     const TensorId between = activation.inputs[0];
     const NodeId maker = graph.tensor(between).producer;
     if (maker == kNoNode || readers[between].size() != 1 || is_result(graph, between)) continue;

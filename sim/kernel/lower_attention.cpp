@@ -46,7 +46,10 @@ AttentionKernel kernel_of(const graph::OpGraph& g, const graph::Node& node) {
 Lowered lower_attention(const graph::OpGraph& graph, const graph::Node& node, const Target& target) {
   Lowered out;
   out.host = HostClass::other;
-  const AttentionKernel kernel = kernel_of(graph, node);
+  AttentionKernel kernel = kernel_of(graph, node);
+  // Engines bring fused kernels of their own, known on Ampere only.
+  const bool own = target.framework == Framework::tensorrt && target.gpu.architecture == arch::Architecture::ampere;
+  if (own) kernel.library = AttentionLibrary::tensorrt;
   if (!(attention_work(kernel).mac > 0)) return out;
   if (!target.gpu.has_tensor_path(kernel.math) && !(target.gpu.sm.cuda_core[kernel.math] > 0)) {
     throw UnsupportedError(

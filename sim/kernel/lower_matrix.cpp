@@ -7,6 +7,7 @@
 #include "arch/units/error.hpp"
 #include "sim/graph/passes.hpp"
 #include "sim/kernel/experts.hpp"
+#include "sim/kernel/vector.hpp"
 
 namespace voltaic::kernel {
 
@@ -112,6 +113,30 @@ void add_epilogue(const Node& node, const GemmProblem& p, std::vector<Launch>& l
   launches.front().work.other_flop += static_cast<double>(p.m) * static_cast<double>(p.n);
 }
 
+/// One row against 16-bit weights. Graph compilers write such a product as multiplications and a sum along k, for which
+/// they generate a kernel that streams the weights [Inductor].
+bool streams_weights(const GemmProblem& p, const Target& target) {
+  const bool compiler = target.framework == Framework::compiled || target.framework == Framework::compiled_graph;
+  return compiler && p.linear && p.batch == 1 && p.m == 1 && p.math != DataType::tf32 && bytes_per_element(p.math) == 2 &&
+         !p.dequantise && !p.sparse;
+}
+
+Launch weight_stream(const GemmProblem& p) {
+  constexpr double kWholeModel = 1e12;  // bytes; any model's weights leave L2
+  const auto n = static_cast<double>(p.n);
+  const auto k = static_cast<double>(p.k);
+  const vector::Pass pass{n * k, n * k * p.b_bytes + k * p.a_bytes, n * p.c_bytes, 1, p.b_bytes};
+  Launch launch = vector::elementwise("mul", pass, VectorKind::half_elementwise);
+  // A weight comes round once a step, after all the others.
+  std::get<VectorKernel>(launch.detail).reuse_bytes = kWholeModel;
+  launch.name = "triton_red_fused_mul_sum";
+  launch.library = "Triton";
+  launch.math = p.math;
+  launch.work.mac = n * k;
+  launch.work.other_flop = p.bias ? n : 0;
+  return launch;
+}
+
 }  // namespace
 
 Lowered lower_matrix(const OpGraph& graph, const Node& node, const Target& target) {
@@ -123,7 +148,9 @@ Lowered lower_matrix(const OpGraph& graph, const Node& node, const Target& targe
   store_weights(p, input(graph, node, 1), target);
   p.c_bytes = bytes_per_element(graph.tensor(node.outputs[0]).dtype);
   out.host = p.linear ? HostClass::linear : HostClass::matmul;
-  if (p.batch > 0 && p.m > 0 && p.n > 0 && p.k > 0) {
+  if (streams_weights(p, target) && p.n > 0 && p.k > 0) {
+    out.launches.push_back(weight_stream(p));
+  } else if (p.batch > 0 && p.m > 0 && p.n > 0 && p.k > 0) {
     out.launches = gemm_launches(p, target.library.choose(p), target.gpu);
     add_epilogue(node, p, out.launches);
   }

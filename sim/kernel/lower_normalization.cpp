@@ -116,12 +116,18 @@ void rms_norm_eager(const OpGraph& graph, const Node& node, Lowered& out) {
   out.host_calls = static_cast<double>(out.launches.size());
 }
 
+/// The kernels of serving stacks on two-byte rows; those of quantised engines are the same on one-byte rows.
+bool serves_rows(const FusedKernel& kernel, const Target& target) {
+  const bool one_byte = target.framework == Framework::tensorrt && kernel.pass.element_bytes == 1;
+  return one_byte || serving::serves(kernel.pass);
+}
+
 /// A norm as a compiler generates it, with the chains around it: rows that registers hold are read once, longer ones
 /// again for the result.
 void generated(const OpGraph& graph, const Node& node, const FusedKernel& kernel, const Target& target, Lowered& out) {
   const bool backward =
       kernel.reduction == OpType::layer_norm_backward || kernel.reduction == OpType::rms_norm_backward;
-  if (!backward && serving::serves(kernel.pass)) {
+  if (!backward && serves_rows(kernel, target)) {
     Launch launch = kernel.reduction == OpType::layer_norm
                         ? serving::layer_norm(kernel.rows, kernel.cols, kernel.pass)
                         : serving::norm(kernel.rows, kernel.cols, kernel.pass);

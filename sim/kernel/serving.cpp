@@ -63,10 +63,11 @@ Launch gate(std::int64_t rows, std::int64_t cols, const Pass& pass) {
 
 Launch layer_norm(std::int64_t rows, std::int64_t cols, const Pass& pass) {
   constexpr int kThreads = 128;
+  const std::int64_t wide = pass.element_bytes < 2 ? 8 : 4;  // elements of one load: 8 bytes
   Launch launch =
       vector::rowwise("vectorized_layer_norm_kernel", VectorKind::half_layer_norm, rows, cols, kThreads, pass);
-  detail(launch).passes = steps(cols, 4 * kThreads);
-  detail(launch).warp_passes = static_cast<double>(cols) / (4 * kWarp);
+  detail(launch).passes = steps(cols, wide * kThreads);
+  detail(launch).warp_passes = static_cast<double>(cols) / static_cast<double>(wide * kWarp);
   launch.work.other_flop = 5 * pass.elements;
   return launch;
 }
