@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -99,10 +100,34 @@ class Check {
     if (const auto hit = like.find(key); hit != like.end()) return &*hit;
     if (key == "correlation" || key == "longest_s") return &like["half_width"];
     if (place.ends_with("/measured_boards")) return &like.front();
+    if (const auto protocols = place.rfind("/protocols"); protocols != std::string::npos) {
+      return of_protocol(like, key, std::count(place.begin() + static_cast<std::ptrdiff_t>(protocols), place.end(), '/'));
+    }
     const bool open = place.ends_with("/single_op") || place.ends_with("/intervals");
     if (open) {
       for (const auto& [name, value] : like.items()) {
         if (value.is_object()) return &value;
+      }
+    }
+    return nullptr;
+  }
+
+  /// Stacks and calls that ships nothing of take the numbers that any call has; `depth` 1 is a stack, 2 a call.
+  const Json* of_protocol(const Json& like, const std::string& key, std::ptrdiff_t depth) const {
+    constexpr std::ptrdiff_t kStack = 1, kCall = 2;
+    if (depth <= kCall) {
+      for (const auto& [name, value] : like.items()) {
+        if (value.is_object() && (depth == kStack || name != "measured_over_predicted")) return &value;
+      }
+      return nullptr;
+    }
+    const auto protocols = shipped_.find("protocols");
+    if (protocols == shipped_.end()) return nullptr;
+    for (const auto& [stack, calls] : protocols->items()) {
+      if (!calls.is_object()) continue;
+      for (const auto& [call, numbers] : calls.items()) {
+        if (!numbers.is_object()) continue;
+        if (const auto hit = numbers.find(key); hit != numbers.end()) return &*hit;
       }
     }
     return nullptr;

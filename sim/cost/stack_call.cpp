@@ -67,6 +67,7 @@ StackCall::StackCall(const arch::ResolvedGpu& board, CallProtocol protocol)
       library_(make_library(gpu_)) {
   read_section(protocol_.stack);
   read_section(std::string(to_string(protocol_.timing)));
+  complete_quantiles();
   if (!gpu_.calibration.has("intervals")) return;
   for (const auto& family : gpu_.calibration.keys("intervals")) {
     half_widths_[family] = gpu_.calibration.number("intervals." + family + ".half_width");
@@ -87,6 +88,7 @@ StackCall::Numbers StackCall::read(const arch::ParameterTree& tree) {
   n.sweep_latency_s = tree.number_or("sweep_latency_s", 0);
   n.sweep_elements = tree.number_or("sweep_elements", 0);
   n.known = tree.has("measured_over_predicted");
+  n.quantiles_alone = n.known && tree.keys("").size() == 1;
   // An interval holds its prediction, also where all that was measured lay on one side.
   n.low = std::min(1.0, tree.number_or("measured_over_predicted.low", 1));
   n.high = std::max(1.0, tree.number_or("measured_over_predicted.high", 1));
@@ -101,15 +103,34 @@ void StackCall::read_section(const std::string& name) {
   for (const auto& call : tree.keys("")) section.emplace(call, read(tree.at(call)));
 }
 
+const StackCall::Numbers* StackCall::find(std::string_view call, bool with_times) const {
+  for (const std::string_view name : {call, std::string_view("default")}) {
+    for (const auto& section : sections_) {
+      const auto found = section.find(name);
+      if (found != section.end() && !(with_times && found->second.quantiles_alone)) return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+void StackCall::complete_quantiles() {
+  for (auto& section : sections_) {
+    for (auto& [call, own] : section) {
+      if (!own.quantiles_alone) continue;
+      const Numbers* times = find(call, true);
+      Numbers whole = times != nullptr ? *times : Numbers{};
+      whole.quantiles_alone = whole.known = true;
+      whole.low = own.low;
+      whole.high = own.high;
+      own = whole;
+    }
+  }
+}
+
 const StackCall::Numbers& StackCall::numbers(std::string_view call) const {
   static const Numbers kNone;
-  for (const auto& section : sections_) {
-    if (const auto found = section.find(call); found != section.end()) return found->second;
-  }
-  for (const auto& section : sections_) {
-    if (const auto found = section.find("default"); found != section.end()) return found->second;
-  }
-  return kNone;
+  const Numbers* found = find(call, false);
+  return found != nullptr ? *found : kNone;
 }
 
 double StackCall::half_width(std::string_view family) const {

@@ -75,11 +75,14 @@ class StackCall {
     /// A kernel before a product that finds the scale of each row of activations: one CTA per row, all its threads once
     /// per `sweep_elements`.
     double row_s = 0, sweep_s = 0, sweep_latency_s = 0, sweep_elements = 0;
+    bool quantiles_alone = false;  ///< All else is what would hold without this entry.
     bool known = false;
     double low = 1, high = 1;  ///< Measured over predicted, 5 % and 95 % quantile.
   };
   static Numbers read(const arch::ParameterTree& tree);
   void read_section(const std::string& name);
+  void complete_quantiles();
+  const Numbers* find(std::string_view call, bool with_times) const;
   const Numbers& numbers(std::string_view call) const;
   double scaling_time(const Numbers& numbers, std::span<const kernel::Launch> launches) const;
   kernel::KernelCost price(const kernel::Launch& launch) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// calibrate: the model's named parameters fitted to measured single operations.
+// calibrate: the model's named parameters fitted to measured kernels.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <tbb/global_control.h>
@@ -47,6 +47,9 @@ int run_calibrate(const CommandLine& line) {
   options.date = line.date.empty() ? today() : line.date;
   check_date(options.date);
   if (!(line.below_percentile >= 1)) throw UsageError("--below-percentile: expected a number from 1 to 100");
+  if (!line.only.empty() && line.only != "intervals") {
+    throw UsageError(fmt::format("--only: expected intervals, got '{}'", one_line(line.only)));
+  }
   keep_apart("--out", line.out, line.measured);
   keep_apart("--output", line.output, line.measured);
   if (!line.out.empty()) keep_apart("--output", line.output, {line.out});
@@ -55,6 +58,7 @@ int run_calibrate(const CommandLine& line) {
     limit.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(line.jobs));
   }
   options.alone = line.alone;
+  options.intervals_only = line.only == "intervals";
   options.keep_below_percentile = line.below_percentile;
   const validation::CalibrationRun run = validation::calibrate(options);
   if (!line.out.empty()) write_file(line.out, validation::calibration_file(run));

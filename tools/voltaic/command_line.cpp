@@ -39,10 +39,13 @@ void add_output_options(CLI::App& command, CommandLine& line, bool tables) {
 }
 
 void add_calibrate_options(CLI::App& command, CommandLine& line) {
-  command.add_option("--measured", line.measured, "tables of single operations")->option_text("FILE...");
+  command.add_option("--measured", line.measured, "tables of single operations and of serving stacks")
+      ->option_text("FILE...");
   command.add_option("--gpu", line.gpu, "boards of one architecture or their files, the reference first")
       ->option_text("NAME|FILE,...");
   command.add_flag("--alone", line.alone, "the file replaces the fit that ships instead of completing it");
+  command.add_option("--only", line.only, "intervals: fit no value, write how far predictions lie off")
+      ->option_text("intervals");
   command.add_option("--out", line.out, "calibration file to write; - is standard output")->option_text("FILE");
   command.add_option("--source", line.source, "what the measurements are, for the file")->option_text("TEXT");
   command.add_option("--date", line.date, "date that stands in the file (default: today)")->option_text("YYYY-MM-DD");

@@ -26,6 +26,7 @@ struct CommandLine {
   std::string gpu, op;            ///< validate: only these rows; calibrate: the boards.
   std::string calibration;        ///< validate: a calibration file.
   std::string out, source, date;  ///< calibrate: the file it writes, and what stands in it.
+  std::string only;               ///< calibrate: "intervals": fit no value.
   bool alone = false;             ///< calibrate: the file replaces what ships.
   double below_percentile = 100;  ///< calibrate: leave out rows larger than this percentile of their operation.
 };

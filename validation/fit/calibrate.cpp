@@ -2,7 +2,6 @@
 #include "validation/fit/calibrate.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,12 +21,6 @@ constexpr int kFolds = 4;
 /// A family whose rows left out are further off than this on average is not described by the model: nothing is kept.
 constexpr double kHopeless = 0.5;
 
-/// Folds follow the split's hash, so that a shape is on the same side on every board.
-int fold_of(const std::string& key) {
-  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(key.data()), static_cast<uInt>(key.size()));
-  return static_cast<int>(crc / 10 % kFolds);
-}
-
 /// All that one run carries from step to step.
 class Calibrator {
  public:
@@ -35,15 +28,26 @@ class Calibrator {
 
   CalibrationRun run() {
     read_tables();
+    settle_boards();
     const RowTimes times(run_.boards);
     for (std::size_t f = 0; f < kFitFamilies; ++f) fit(static_cast<FitFamily>(f), times);
     const auto products = [](const FamilyFit& f) { return f.family == FitFamily::linear; };
     if (std::any_of(run_.families.begin(), run_.families.end(), products)) keep_clock_spread();
+    if (!stack_rows_.empty()) {
+      run_.stacks = fit_stacks(run_.options.gpus, stack_rows_, run_.options.intervals_only, document_, run_.fitted,
+                               run_.skipped);
+    }
+    refuse_nothing();
     return std::move(run_);
   }
 
  private:
   void read_tables();
+  void take(KernelRows read);
+  void take(StackRows read);
+  void settle_boards();
+  void refuse_nothing() const;
+  [[noreturn]] void refuse(const std::string& expected, const std::string& found) const;
   void fit(FitFamily family, const RowTimes& times);
   void share_clock();
   std::vector<FitRow> rows_of(FitFamily family, const RowTimes& times) const;
@@ -58,46 +62,72 @@ class Calibrator {
   CalibrationRun run_;
   arch::CalibrationDocument document_;  ///< Priors, then what was fitted.
   std::vector<KernelRow> rows_;         ///< Fit rows of the boards.
+  std::vector<StackRow> stack_rows_;    ///< Fit and report rows of the boards.
 };
-
-void count(std::vector<std::pair<std::string, std::int64_t>>& list, const std::string& reason, std::int64_t rows) {
-  for (auto& [known, n] : list) {
-    if (known != reason) continue;
-    n += rows;
-    return;
-  }
-  if (rows > 0) list.emplace_back(reason, rows);
-}
 
 void Calibrator::read_tables() {
   const auto& gpus = run_.options.gpus;
   if (gpus.empty()) throw UsageError("calibrate: expected --gpu NAME, the board the measurements are from");
   std::vector<std::string> files;
   std::copy_if(gpus.begin(), gpus.end(), std::back_inserter(files), is_gpu_file);
-  std::map<std::string, std::set<std::string>> sessions;
   for (const auto& file : run_.options.files) {
     const CsvTable table = CsvTable::read(file);
-    if (!is_kernel_table(table)) {
-      count(run_.skipped, "no table of single operations: nothing is fitted on whole networks",
-            static_cast<std::int64_t>(table.rows()));
-      continue;
-    }
-    KernelRows read = read_kernel_rows(table, files);
-    for (const auto& [reason, n] : read.skipped) count(run_.skipped, reason, n);
-    for (KernelRow& row : read.rows) {
-      if (std::find(gpus.begin(), gpus.end(), row.gpu) == gpus.end()) {
-        count(run_.skipped, "another GPU", 1);
-      } else if (!row.fit) {
-        count(run_.skipped, "report row", 1);
-      } else if (row.dtype != "fp32") {
-        count(run_.skipped, "no fp32", 1);
-      } else {
-        row.origin = arch::calibration_key(row.origin);
-        sessions[row.gpu].insert(row.origin);
-        rows_.push_back(std::move(row));
-      }
+    if (const auto kind = stack_table(table)) {
+      take(read_stack_rows(table, *kind, files));
+    } else if (is_kernel_table(table)) {
+      take(read_kernel_rows(table, files));
+    } else {
+      count_reason(run_.skipped, "no table of single operations: nothing is fitted on whole networks",
+                   static_cast<std::int64_t>(table.rows()));
     }
   }
+}
+
+void Calibrator::take(KernelRows read) {
+  const auto& gpus = run_.options.gpus;
+  for (const auto& [reason, n] : read.skipped) count_reason(run_.skipped, reason, n);
+  for (KernelRow& row : read.rows) {
+    if (std::find(gpus.begin(), gpus.end(), row.gpu) == gpus.end()) {
+      count_reason(run_.skipped, "another GPU", 1);
+    } else if (!row.fit) {
+      count_reason(run_.skipped, "report row", 1);
+    } else if (row.dtype != "fp32") {
+      count_reason(run_.skipped, "no fp32", 1);
+    } else {
+      row.origin = arch::calibration_key(row.origin);
+      rows_.push_back(std::move(row));
+    }
+  }
+}
+
+/// Report rows stay: how well they are met stands beside the fit, which does not see them.
+void Calibrator::take(StackRows read) {
+  const auto& gpus = run_.options.gpus;
+  for (const auto& [reason, n] : read.skipped) count_reason(run_.skipped, reason, n);
+  for (StackRow& row : read.rows) {
+    if (std::find(gpus.begin(), gpus.end(), row.gpu) == gpus.end()) {
+      count_reason(run_.skipped, "another GPU", 1);
+    } else if (std::holds_alternative<kernel::ConvProblem>(row.work)) {
+      count_reason(run_.skipped, "convolutions of suites are not fitted", 1);
+    } else {
+      if (!row.fit) count_reason(run_.skipped, "report row", 1);
+      stack_rows_.push_back(std::move(row));
+    }
+  }
+}
+
+void Calibrator::refuse(const std::string& expected, const std::string& found) const {
+  std::string why;
+  for (const auto& [reason, n] : run_.skipped) why += fmt::format("{}{} ({})", why.empty() ? "; skipped: " : ", ", reason, n);
+  throw UsageError(fmt::format("{} in {}, found {}{}", expected,
+                               one_line(fmt::format("{}", fmt::join(run_.options.files, ", "))), found, why));
+}
+
+/// The boards with the sessions of their single operations.
+void Calibrator::settle_boards() {
+  const auto& gpus = run_.options.gpus;
+  std::map<std::string, std::set<std::string>> sessions;
+  for (const auto& row : rows_) sessions[row.gpu].insert(row.origin);
   for (std::size_t i = 0; i < gpus.size(); ++i) {
     const arch::ResolvedGpu gpu = arch::resolve_gpu(gpus[i]);
     const auto architecture = gpu.spec.architecture;
@@ -107,17 +137,22 @@ void Calibrator::read_tables() {
     }
     run_.architecture = architecture;
     const auto& own = sessions[gpus[i]];
-    if (own.empty()) {
-      std::string why;
-      for (const auto& [reason, n] : run_.skipped)
-        why += fmt::format("{}{} ({})", why.empty() ? "; skipped: " : ", ", reason, n);
-      throw UsageError(fmt::format("--gpu {}: expected rows to fit on in {}, found none{}", one_line(gpus[i]),
-                                   one_line(fmt::format("{}", fmt::join(run_.options.files, ", "))), why));
+    const auto is_own = [&](const StackRow& row) { return row.fit && row.gpu == gpus[i]; };
+    const bool stacks = std::any_of(stack_rows_.begin(), stack_rows_.end(), is_own);
+    if (own.empty() && !stacks) {
+      refuse(fmt::format("--gpu {}: expected rows to fit on", one_line(gpus[i])), "none");
     }
-    run_.boards.push_back({arch::calibration_key(gpu.board), {own.begin(), own.end()}, gpus[i]});
+    if (!own.empty()) run_.boards.push_back({arch::calibration_key(gpu.board), {own.begin(), own.end()}, gpus[i]});
   }
   // A file that completes what ships begins there; one that replaces it begins at the priors.
   document_ = arch::CalibrationDocument::built_in(run_.architecture, !run_.options.alone);
+}
+
+/// Tables of which no law has enough rows.
+void Calibrator::refuse_nothing() const {
+  if (!run_.families.empty() || !run_.stacks.laws.empty()) return;
+  refuse(fmt::format("calibrate: expected fit rows of at least {} shapes of one law", kLeastShapes),
+         run_.stacks.too_few.empty() ? std::string("none") : fmt::format("{}", fmt::join(run_.stacks.too_few, ", ")));
 }
 
 std::vector<FitRow> Calibrator::rows_of(FitFamily family, const RowTimes& times) const {
@@ -125,7 +160,7 @@ std::vector<FitRow> Calibrator::rows_of(FitFamily family, const RowTimes& times)
   std::map<std::string, std::vector<double>> sizes;
   for (const KernelRow& row : rows_) {
     if (family_of(row) != family) continue;
-    out.push_back({&row, times.place_of(row), fold_of(row.key), {}});
+    out.push_back({&row, times.place_of(row), fold_of(row.key, kFolds), {}});
     sizes[row.op].push_back(row.size);
   }
   if (run_.options.keep_below_percentile < 100) {
@@ -208,18 +243,20 @@ void Calibrator::fit(FitFamily family, const RowTimes& times) {
   if (rows.empty()) return;
   FamilyFit out;
   out.family = family;
-  if (family == FitFamily::batched) share_clock();
+  if (family == FitFamily::batched && !run_.options.intervals_only) share_clock();
   const arch::CalibrationDocument prior = document_;
   choose_launches(times, document_, rows);
   std::vector<FitRow> known = observed(rows, times, out);
   out.rows = static_cast<std::int64_t>(known.size());
-  const auto parameters = fit_plan(family, document_, run_.boards);
+  const auto parameters =
+      run_.options.intervals_only ? std::vector<FitParameter>{} : fit_plan(family, document_, run_.boards);
   const Residuals residuals(times, prior, parameters, run_.boards.front().name, known);
   out.fit = least_squares(parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); });
   apply(parameters, values_of(out.fit), run_.boards.front().name, document_);
   arch::CalibrationDocument chosen;  // what the choice adds to the file
-  if (family == FitFamily::convolution) out.choice = fit_convolution_choice(times, rows, document_);
-  if (family == FitFamily::linear || family == FitFamily::batched) {
+  const bool choice = !run_.options.intervals_only;
+  if (choice && family == FitFamily::convolution) out.choice = fit_convolution_choice(times, rows, document_);
+  if (choice && (family == FitFamily::linear || family == FitFamily::batched)) {
     out.product_choice = fit_product_choice(times, known, family == FitFamily::linear, document_, chosen);
   }
   choose_launches(times, document_, rows);

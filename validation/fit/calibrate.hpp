@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fits the named parameters of the model to measured single operations.
 //
-// Only fit rows are used (crc32 of the shape key modulo 10 below 6). Families are fitted one after another: first the
+// Single operations and kernels of serving stacks (stack_fit.hpp). Only fit rows are used (crc32 of the shape key modulo 10 below 6). Families are fitted one after another: first the
 // time of kernels whose name was observed (chosen by the model where the table names none), then the library's choice.
 // The spread of each family is that of rows left out: the fit rows in folds, each predicted with parameters fitted on
 // the other folds. The library's choice and the priors have seen all fit rows.
@@ -17,6 +17,7 @@
 #include "validation/fit/plan.hpp"
 #include "validation/fit/product_choice_fit.hpp"
 #include "validation/fit/residual_spread.hpp"
+#include "validation/fit/stack_fit.hpp"
 
 namespace voltaic::validation {
 
@@ -26,6 +27,7 @@ struct CalibrateOptions {
   std::string source;                  ///< What the tables are, for the file's "source" members.
   std::string date;                    ///< Of the file.
   bool alone = false;                  ///< Begin at the priors, and lay the file over them; else at what ships.
+  bool intervals_only = false;         ///< Fit no value: quantiles and half widths of what the fit begins at.
   double keep_below_percentile = 100;  ///< Fit rows larger than this percentile of their operation's size are left out.
 };
 
@@ -46,6 +48,7 @@ struct CalibrationRun {
   arch::Architecture architecture{};
   std::vector<FitBoard> boards;
   std::vector<FamilyFit> families;
+  StackFit stacks;
   std::vector<std::pair<std::string, std::int64_t>> skipped;
   arch::CalibrationDocument fitted;  ///< What was fitted, alone: the file.
 };

@@ -2,6 +2,7 @@
 #include "validation/fit/plan.hpp"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -160,14 +161,6 @@ constexpr Entry kPlan[] = {
     {F::convolution, kArch, "convolution.square.kernels.*.ragged_output_passes", 0.05, 20, 0.6},
 };
 
-std::string_view unit_of(std::string_view path) {
-  for (const std::string_view unit : {"cycles", "bytes", "hz", "s"}) {
-    if (path.size() > unit.size() + 1 && path.ends_with(unit) && path[path.size() - unit.size() - 1] == '_')
-      return unit;
-  }
-  return "";
-}
-
 bool has_sustained_clock(const std::string& board) {
   const auto clocks = arch::resolve_gpu(board).spec.clocks;
   return clocks.sustained < clocks.boost;
@@ -207,6 +200,19 @@ FitParameter parameter(const Entry& e, std::string path, double prior) {
 }
 
 }  // namespace
+
+std::string_view unit_of(std::string_view path) {
+  for (const std::string_view unit : {"cycles", "bytes", "hz", "s"}) {
+    if (path.size() > unit.size() + 1 && path.ends_with(unit) && path[path.size() - unit.size() - 1] == '_')
+      return unit;
+  }
+  return "";
+}
+
+int fold_of(const std::string& key, int folds) {
+  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(key.data()), static_cast<uInt>(key.size()));
+  return static_cast<int>(crc / 10 % static_cast<uLong>(folds));
+}
 
 std::string_view to_string(FitFamily family) {
   constexpr std::array<std::string_view, kFitFamilies> kNames{"pointwise", "softmax",         "layer norm",

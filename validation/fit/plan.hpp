@@ -16,6 +16,10 @@ namespace voltaic::validation {
 enum class FitFamily : std::uint8_t { pointwise, softmax, layer_norm, linear, batched, convolution };
 inline constexpr std::size_t kFitFamilies = 6;
 std::string_view to_string(FitFamily family);
+/// The unit that a number's name ends in: "s" of "launch_s"; empty for shares and exponents.
+std::string_view unit_of(std::string_view path);
+/// Which of `folds` parts a shape falls into: drawn as the split is, so that it is on the same side on every board.
+int fold_of(const std::string& key, int folds);
 /// The family a row belongs to.
 FitFamily family_of(const KernelRow& row);
 

@@ -24,7 +24,8 @@ double measured_over_predicted(const cost::SingleOp::Timing& timing, double meas
   return 1 + std::copysign(beyond, error) / timing.kernel.value;
 }
 
-/// Intraclass correlation by analysis of variance: how much of the residuals' variance lies between the groups.
+}  // namespace
+
 double intraclass(const std::map<std::string, std::vector<double>>& groups) {
   double n = 0, sum = 0, squares = 0;
   for (const auto& [name, values] : groups) {
@@ -47,8 +48,6 @@ double intraclass(const std::map<std::string, std::vector<double>>& groups) {
   const double total = between + (typical - 1) * within;
   return total > 0 ? std::clamp((between - within) / total, 0.0, 1.0) : 0;
 }
-
-}  // namespace
 
 double quantile(const std::vector<double>& sorted, double q) {
   if (sorted.empty()) return 1;

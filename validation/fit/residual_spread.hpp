@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ using Timings = std::vector<cost::SingleOp::Timing>;
 
 /// Of sorted observations; the i-th of n splits the next one at i/(n+1). 1 where there are none.
 double quantile(const std::vector<double>& sorted, double q);
+
+/// Intraclass correlation by analysis of variance: how much of the residuals' variance lies between the groups.
+double intraclass(const std::map<std::string, std::vector<double>>& groups);
 
 /// Error of the rows that share board, operation and session, each predicted with parameters fitted without it.
 struct ResidualSpread {
