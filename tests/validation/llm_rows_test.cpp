@@ -84,12 +84,12 @@ TEST_CASE("rows become encoder passes, completions and steps", "[validation][llm
   CHECK(v.pairs[0].origin == "TensorRT TensorRT demo/BERT");
   CHECK(v.pairs[1].mode == "generate");
   CHECK(v.pairs[2].mode == "decode");
-  CHECK_THAT(v.pairs[3].measured_s, WithinRel(4.0 * 16 / 2000, 1e-12));  // both GPUs of the group
+  CHECK_THAT(v.pairs[3].measured, WithinRel(4.0 * 16 / 2000, 1e-12));  // both GPUs of the group
   for (const Pair& p : v.pairs) {
     CHECK(p.op == "network");
-    CHECK(p.predicted_s > 0);
-    CHECK(p.low_s <= p.predicted_s);
-    CHECK(p.high_s >= p.predicted_s);
+    CHECK(p.predicted > 0);
+    CHECK(p.low <= p.predicted);
+    CHECK(p.high >= p.predicted);
     CHECK_FALSE(p.fit);
   }
   CHECK(skipped(v, "model Swin BASE is none that can be built") == 1);
@@ -111,8 +111,8 @@ TEST_CASE("repeats of a serving run are one prefill and one step, at their media
   predict_llm_rows(runner, t, v);
   REQUIRE(v.pairs.size() == 2);
   CHECK(v.pairs[0].mode == "prefill");
-  CHECK_THAT(v.pairs[0].measured_s, WithinRel(0.052, 1e-12));
-  CHECK_THAT(v.pairs[1].measured_s, WithinRel(0.031, 1e-12));
+  CHECK_THAT(v.pairs[0].measured, WithinRel(0.052, 1e-12));
+  CHECK_THAT(v.pairs[1].measured, WithinRel(0.031, 1e-12));
   CHECK(skipped(v, "repeat of a run, in its median") == 2);
   CHECK(skipped(v, "power-capped rows that were computed from others") == 1);
 }

@@ -55,20 +55,20 @@ TEST_CASE("a trained node gives a forward and a backward pair, an inferred one a
   REQUIRE(trained.pairs.size() == 2);
   CHECK(trained.pairs[0].mode == "forward");
   CHECK(trained.pairs[1].mode == "backward");
-  CHECK_THAT(trained.pairs[1].measured_s, WithinRel(3.1e-3, 1e-12));  // autograd nodes 3000 us, accumulation 100 us
-  CHECK(trained.pairs[1].predicted_s > 1.5 * trained.pairs[0].predicted_s);  // two products for one
+  CHECK_THAT(trained.pairs[1].measured, WithinRel(3.1e-3, 1e-12));  // autograd nodes 3000 us, accumulation 100 us
+  CHECK(trained.pairs[1].predicted > 1.5 * trained.pairs[0].predicted);  // two products for one
   CHECK(only(predict(row("inf", kDense, "1500,0,0"))).mode == "forward");
 }
 
 TEST_CASE("predictions do not see the measured times", "[validation][ops]") {
   const auto slow = predict(row("train", kDense, "1500,3000,100"));
   const auto fast = predict(row("train", kDense, "15,30,1"));
-  for (std::size_t i = 0; i < 2; ++i) CHECK(slow.pairs[i].predicted_s == fast.pairs[i].predicted_s);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(slow.pairs[i].predicted == fast.pairs[i].predicted);
 }
 
 TEST_CASE("operands whose strides cannot be folded are copied before the product", "[validation][ops]") {
-  const double strided = only(predict(row("inf", kScores, "400,0,0"))).predicted_s;
-  const double packed = only(predict(row("inf", kPackedScores, "400,0,0"))).predicted_s;
+  const double strided = only(predict(row("inf", kScores, "400,0,0"))).predicted;
+  const double packed = only(predict(row("inf", kPackedScores, "400,0,0"))).predicted;
   // Two copies of 8 MB, read and written: 2 * 16.8 MB at no more than 900 GB/s.
   CHECK(strided > packed + 37e-6);
 }
@@ -76,8 +76,8 @@ TEST_CASE("operands whose strides cannot be folded are copied before the product
 TEST_CASE("calls without GPU work meet the host alone and are no part of a network's error", "[validation][ops]") {
   const Validation v = predict(row("inf", kSize, "11,0,0"));
   CHECK(only(v).op == "host");
-  CHECK(only(v).predicted_s > 5e-6);
-  CHECK(only(v).predicted_s < 20e-6);
+  CHECK(only(v).predicted > 5e-6);
+  CHECK(only(v).predicted < 20e-6);
   CHECK(v.ops_errors.empty());
   CHECK(skipped(predict(row("inf", kSize, "0,0,0")), "host only") == 1);
 }
@@ -95,8 +95,8 @@ TEST_CASE("errors of a network add up as often as each node occurs", "[validatio
   double signed_s = 0;
   double absolute_s = 0;
   for (const auto& p : v.pairs) {
-    signed_s += 2 * (p.predicted_s - p.measured_s);
-    absolute_s += 2 * std::abs(p.predicted_s - p.measured_s);
+    signed_s += 2 * (p.predicted - p.measured);
+    absolute_s += 2 * std::abs(p.predicted - p.measured);
   }
   CHECK_THAT(sum.measured_s, WithinRel(2 * 1900e-6, 1e-12));
   CHECK_THAT(sum.signed_s, WithinAbs(signed_s, 1e-15));

@@ -25,10 +25,10 @@ Validation invented(std::size_t rows, const std::string& label = "8 x 8, \"odd\"
     p.family = "pointwise";
     p.label = label;
     p.explanation = "some_kernel<4> 3 us, dram bound";
-    p.measured_s = 1e-5 * (1 + static_cast<double>(i));
-    p.predicted_s = p.measured_s * (0.6 + 0.01 * static_cast<double>((37 * i) % 100));
-    p.low_s = 0.9 * p.predicted_s;
-    p.high_s = 1.1 * p.predicted_s;
+    p.measured = 1e-5 * (1 + static_cast<double>(i));
+    p.predicted = p.measured * (0.6 + 0.01 * static_cast<double>((37 * i) % 100));
+    p.low = 0.9 * p.predicted;
+    p.high = 1.1 * p.predicted;
     p.size = 100.0 * static_cast<double>(i + 1);
     p.fit = i % 3 == 0;
     v.pairs.push_back(p);
@@ -77,7 +77,7 @@ TEST_CASE("few rows stand on the page one by one, many by group with the worst t
   CHECK(count(many, "shape") == 6);  // two groups, three rows each
   CHECK(count(many, "some_kernel") == 6);
   CHECK(count(many, "\n") < 60);
-  CHECK(many.find("4000 of 4002 measured times predicted") != std::string::npos);
+  CHECK(many.find("4000 of 4002 measured figures predicted") != std::string::npos);
   CHECK(many.find("skipped 2: a <reason>") != std::string::npos);
   CHECK(many.find("a < warning") != std::string::npos);
   CHECK(validation_page(Validation{}, 100).find("0 of 0") != std::string::npos);

@@ -27,7 +27,7 @@ std::optional<test::Errors> errors_of(const char* file, const char* op, double l
   options.ops = {op};
   test::Errors errors;
   for (const Pair& pair : validate(runner, {path->string()}, options).pairs) {
-    if (pair.measured_s >= least_s) errors.add(pair.predicted_s, pair.measured_s);
+    if (pair.measured >= least_s) errors.add(pair.predicted, pair.measured);
   }
   return errors;
 }

@@ -249,8 +249,8 @@ TEST_CASE("a sample of a stack's table is predicted, grouped by source, and the 
   CHECK(v.groups[1].gpu == "V100-SXM2-16GB");
   CHECK(v.asked() == 5);  // The ceiling asks nothing of a model; the unknown GPU does.
   for (const Pair& p : v.pairs) {
-    CHECK(p.low_s <= p.predicted_s);
-    CHECK(p.predicted_s <= p.high_s);
+    CHECK(p.low <= p.predicted);
+    CHECK(p.predicted <= p.high);
   }
   ValidateOptions options;
   options.gpus = {"a100-sxm4-80gb"};
@@ -269,7 +269,7 @@ TEST_CASE("every kind of row gets a finite time", "[validation][stack_rows]") {
   CHECK(v.pairs.size() == 15);
   for (const Pair& p : v.pairs) {
     INFO(p.op << ' ' << p.mode << ' ' << p.label);
-    CHECK(p.predicted_s > 1e-7);
-    CHECK(p.predicted_s < 1);
+    CHECK(p.predicted > 1e-7);
+    CHECK(p.predicted < 1);
   }
 }

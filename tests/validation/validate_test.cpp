@@ -23,10 +23,10 @@ Pair pair(double measured, double predicted, double low, double high) {
   p.dtype = "fp32";
   p.mode = "forward";
   p.family = "products";
-  p.measured_s = measured;
-  p.predicted_s = predicted;
-  p.low_s = low;
-  p.high_s = high;
+  p.measured = measured;
+  p.predicted = predicted;
+  p.low = low;
+  p.high = high;
   return p;
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("a group's figures are those of four rows by hand", "[validation][stat
   CHECK_THAT(g.interval_coverage, WithinRel(0.75, 1e-9));
   CHECK_THAT(g.interval_width, WithinRel(0.225, 1e-9));
   REQUIRE(g.worst.size() == 4);
-  CHECK_THAT(g.worst[0].predicted_s, WithinRel(1.3, 1e-12));
+  CHECK_THAT(g.worst[0].predicted, WithinRel(1.3, 1e-12));
 }
 
 TEST_CASE("groups part by gpu, op, dtype, mode and origin, and keep ten worst rows", "[validation][statistics]") {
@@ -174,10 +174,10 @@ TEST_CASE("kernel rows are predicted or counted, by split", "[validation]") {
   for (const Pair& p : fit.pairs) CHECK(p.fit);
   for (const Pair& p : report.pairs) CHECK_FALSE(p.fit);
   for (const Pair& p : all.pairs) {
-    CHECK(p.predicted_s > 1e-6);
-    CHECK(p.predicted_s < 1e-3);
-    CHECK(p.low_s <= p.predicted_s);
-    CHECK(p.high_s >= p.predicted_s);
+    CHECK(p.predicted > 1e-6);
+    CHECK(p.predicted < 1e-3);
+    CHECK(p.low <= p.predicted);
+    CHECK(p.high >= p.predicted);
     CHECK(p.mode == "forward");
     CHECK(p.explanation.find("vectorized_elementwise_kernel") != std::string::npos);
   }
@@ -200,7 +200,7 @@ TEST_CASE("predictions do not look at the measured time or kernel", "[validation
   const std::string header = "op,gpu,b,m,n,k,kernel,tile_m,tile_n,grid_z,latency_us\n";
   const auto predicted = [&](const std::string& seen) {
     const auto v = run({tables.write("g.csv", header + "linear,V100-PCIE-32GB,1,512,512,512," + seen + "\n")});
-    return v.pairs.at(0).predicted_s;
+    return v.pairs.at(0).predicted;
   };
   CHECK(predicted("volta_sgemm_128x64_tn,64,128,4,70") == predicted(",,,,900"));
 }
@@ -213,10 +213,10 @@ TEST_CASE("training rows are compared whole and by pass", "[validation]") {
   CHECK(v.pairs[0].mode == "training");
   CHECK(v.pairs[1].mode == "training forward");
   CHECK(v.pairs[2].mode == "training backward");
-  CHECK_THAT(v.pairs[1].predicted_s + v.pairs[2].predicted_s, WithinRel(v.pairs[0].predicted_s, 1e-9));
-  CHECK_THAT(v.pairs[1].measured_s, WithinRel(0.035, 1e-12));
+  CHECK_THAT(v.pairs[1].predicted + v.pairs[2].predicted, WithinRel(v.pairs[0].predicted, 1e-9));
+  CHECK_THAT(v.pairs[1].measured, WithinRel(0.035, 1e-12));
   CHECK(v.pairs[3].mode == "training");
-  CHECK_THAT(v.pairs[3].measured_s, WithinRel(0.05, 1e-12));
+  CHECK_THAT(v.pairs[3].measured, WithinRel(0.05, 1e-12));
   CHECK(v.pairs[3].label.ends_with("(backward)"));
   CHECK(v.pairs[4].mode == "training backward");
   CHECK(skipped(v, "several GPUs") == 1);

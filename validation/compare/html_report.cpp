@@ -95,7 +95,7 @@ std::string worst_table(const std::vector<const Pair*>& members) {
               5);
   for (std::size_t i = 0; i < std::min(kRows, worst.size()); ++i) {
     const Pair& p = *worst[i];
-    table.row({p.op, p.mode, p.origin, p.label, p.explanation, time(p.measured_s), time(p.predicted_s),
+    table.row({p.op, p.mode, p.origin, p.label, p.explanation, figure(p.measured, p.unit), figure(p.predicted, p.unit),
                signed_percent(p.error())});
   }
   return "<details><summary>worst rows</summary>" + table.take() + "</details>";
@@ -116,18 +116,28 @@ std::string unit_of(const Pooled& line) {
   return flop ? "FLOP" : (line.name.starts_with("traced") ? "FLOP or bytes" : "bytes");
 }
 
+/// What the axes hold, and its unit. Figures of one family share it.
+std::pair<const char*, const char*> axis_of(Unit unit) {
+  switch (unit) {
+    case Unit::watts: return {"power", "W"};
+    case Unit::ratio: return {"time ratio", ""};
+    default: return {"time", "s"};
+  }
+}
+
 std::string card(const Validation& v, const Pooled& line) {
   const auto members = members_of(v, line);
   if (members.empty()) return "";
   std::vector<PlotPoint> points;
   points.reserve(members.size());
-  for (const Pair* p : members) points.push_back({p->measured_s, p->predicted_s, p->size, p->fit});
+  for (const Pair* p : members) points.push_back({p->measured, p->predicted, p->size, p->fit});
   std::string out = fmt::format("<section class=\"card\"><h3>{}, {}</h3>", escape(line.name), escape(line.gpu));
   out += fmt::format(
       "<p>{} rows of {}: mean error {} %, p90 {} %, bias {} %; {} % inside the 90 % interval</p><div class=\"plots\">",
       line.rows, line.rows_total, percent(line.mape), percent(line.p90_ape), signed_percent(line.bias),
       percent(line.interval_coverage));
-  out += scatter_svg(points) + error_by_size_svg(points, unit_of(line)) + histogram_svg(points);
+  const auto [what, unit] = axis_of(members.front()->unit);
+  out += scatter_svg(points, what, unit) + error_by_size_svg(points, unit_of(line), what, unit) + histogram_svg(points);
   return out + "</div>" + worst_table(members) + "</section>\n";
 }
 
@@ -142,7 +152,7 @@ std::string validation_html(const Validation& v) {
   out += kPageCss;
   out += "</style></head><body>\n<h1>Predicted against measured</h1>\n";
   out += fmt::format(
-      "<p>{} of {} measured times predicted, split: {}. Errors are (predicted - measured) / measured.</p>\n",
+      "<p>{} of {} measured figures predicted, split: {}. Errors are (predicted - measured) / measured.</p>\n",
       v.pairs.size(), v.asked(), escape(v.options.split));
   for (const auto& warning : v.warnings) out += fmt::format("<p class=\"warning\">{}</p>\n", escape(warning));
   out += "<h2>By family</h2>\n" + pooled_table(v);

@@ -90,10 +90,10 @@ std::string predict(const KernelRow& row, const Machine& on, Pair& pair) {
   pair.mode = "forward";
   pair.origin = row.origin;
   pair.label = row.label;
-  pair.measured_s = row.measured_s;
-  pair.predicted_s = timing.time.value;
-  pair.low_s = timing.low.value;
-  pair.high_s = timing.high.value;
+  pair.measured = row.measured_s;
+  pair.predicted = timing.time.value;
+  pair.low = timing.low.value;
+  pair.high = timing.high.value;
   pair.size = row.size;
   pair.fit = row.fit;
   pair.family = family_of(row.op, row.dtype);

@@ -66,6 +66,9 @@ std::string set_precision(const CsvTable& table, std::size_t row, Request& reque
   if (name == "fp32" && (request.gpu.starts_with("a") || request.gpu.starts_with("h"))) {
     return "FP32 that may be TF32";
   }
+  // A heading that says FP32 over rows that a reader called TF32: some of them run at the rate of CUDA cores.
+  const auto heading = table.text(row, "heading");
+  if (name == "tf32" && holds(heading, "FP32") && !holds(heading, "TF32")) return "FP32 that may be TF32";
   const auto precision = graph::parse_precision(name);
   if (!precision) return fmt::format("precision {} is not built yet", one_line(word, 40));
   request.precision = *precision;
@@ -80,6 +83,10 @@ std::string origin_of(std::string_view source, std::string_view implementation) 
   std::string_view engine = implementation.substr(0, implementation.find(" ("));
   while (engine.ends_with(' ')) engine.remove_suffix(1);
   return one_line(fmt::format("{} {}", project, engine), 80);
+}
+
+bool has_sparse_weights(const CsvTable& table, std::size_t row) {
+  return holds(table.text(row, "notes"), "structured-sparse (2:4)") || holds(table.text(row, "heading"), "Sparsity");
 }
 
 constexpr std::int64_t kPatch = 16, kFusedTokens = 384;
@@ -106,8 +113,8 @@ std::string encoder(const CsvTable& table, std::size_t row, const Row& r, LlmAsk
   const std::int64_t tokens =
       r.shape.image > 0 ? (r.shape.image / kPatch) * (r.shape.image / kPatch) + 1 : r.input;
   if (tokens > kFusedTokens) ask.request.attention = workloads::AttentionForm::unfused;
-  ask.pair.mode = "encoder";
-  ask.pair.measured_s = *ms * 1e-3;
+  ask.pair.mode = ask.request.sparsity ? "encoder 2:4" : "encoder";
+  ask.pair.measured = *ms * 1e-3;
   return "";
 }
 
@@ -124,7 +131,7 @@ std::string completion(const CsvTable& table, std::size_t row, const Row& r, Llm
     if (!ms || !(*ms > 0)) return std::string(kNoTime);
     ask.request.phase = workloads::RunPhase::prefill;
     ask.pair.mode = "prefill";
-    ask.pair.measured_s = *ms * 1e-3;
+    ask.pair.measured = *ms * 1e-3;
     ask.communication_s = prompt_reduce;
     return "";
   }
@@ -136,20 +143,20 @@ std::string completion(const CsvTable& table, std::size_t row, const Row& r, Llm
   if (kind.starts_with("per output token")) {
     if (!ms || !(*ms > 0)) return std::string(kNoTime);
     ask.pair.mode = "decode";  // the rate counts the short prompt in
-    ask.pair.measured_s = *ms * 1e-3;
+    ask.pair.measured = *ms * 1e-3;
     ask.times = 1 / out;
     ask.communication_s /= out;
     return "";
   }
   if (ms && *ms > 0 && !kind.starts_with("percentiles")) {
-    ask.pair.measured_s = *ms * 1e-3;
+    ask.pair.measured = *ms * 1e-3;
     return "";
   }
   const auto rate = table.number(row, "throughput");
   const auto unit = table.text(row, "throughput_unit");
   if (!rate || !(*rate > 0) || !unit.starts_with("output tokens/s")) return std::string(kNoTime);
   const double gpus = holds(unit, "per GPU") ? static_cast<double>(r.tp) : 1;
-  ask.pair.measured_s = tokens * out / (*rate * gpus);
+  ask.pair.measured = tokens * out / (*rate * gpus);
   return "";
 }
 
@@ -165,7 +172,7 @@ std::string read_inference_row(const CsvTable& table, std::size_t row, LlmAsk& a
   const auto implementation = table.text(row, "implementation");
   if (std::string reason = set_framework(implementation, ask.request); !reason.empty()) return reason;
   if (std::string reason = set_precision(table, row, ask.request); !reason.empty()) return reason;
-  if (model == "BERT-megatron") return "2:4 sparse weights";
+  ask.request.sparsity = has_sparse_weights(table, row);
   if (removes_padding(table, row)) return "padding removed: the lengths are not stated";
   Row r;
   r.shape = *shape;

@@ -114,6 +114,11 @@ double all_reduce_s(double bytes, std::int64_t gpus, std::string_view gpu, bool 
   return recorded ? device : std::max(device, fabric.host_s);
 }
 
+HostProfile serving_host(std::string_view gpu) {
+  constexpr double kSequence = 0.47e-3;
+  return gpu.starts_with("h") ? HostProfile{0.375e-3, kSequence} : HostProfile{0.54e-3, kSequence};
+}
+
 double pass_all_reduce_s(const LlmShape& shape, double tokens, std::int64_t tp, const Request& request) {
   constexpr double kBytes = 2;  // 16-bit activations
   const bool recorded =

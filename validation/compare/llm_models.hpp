@@ -33,6 +33,15 @@ std::string llm_config(const LlmShape& shape, std::int64_t tp);
 /// there without graphs. Simplification: one line for all sizes; rows between 64 KiB and 1 MiB lie up to 30 % off it.
 double all_reduce_s(double bytes, std::int64_t gpus, std::string_view gpu, bool recorded);
 
+/// What a serving engine's host needs for a pass, where Python dispatches every operation and prepares every sequence:
+///     t = max(GPU and all-reduces, layers * layer_s) + sequences * sequence_s
+struct HostProfile {
+  double layer_s = 0, sequence_s = 0;
+};
+/// Of the hosts of the serving runs, DGX A100 and DGX H100: the one profile that is fitted on a table of whole models,
+/// decode steps of groups model|mode|precision|batch whose crc32 modulo 10 is 0 to 5 (18 of 116 runs).
+HostProfile serving_host(std::string_view gpu);
+
 /// All-reduces of one pass: two a layer, each of the activations of all its tokens in 16 bits.
 double pass_all_reduce_s(const LlmShape& shape, double tokens, std::int64_t tp, const Request& request);
 

@@ -80,9 +80,9 @@ Pair paired(const LlmAsk& ask, const Answer& a) {
   Pair pair = ask.pair;
   const double figure = ask.times * (ask.figure == LlmAsk::Figure::per_token ? a.per_token_s : a.total_s);
   const double scale = a.total_s > 0 ? figure / a.total_s : 0;
-  pair.predicted_s = figure + ask.communication_s;
-  pair.low_s = scale * a.low_s + ask.communication_s;
-  pair.high_s = scale * a.high_s + ask.communication_s;
+  pair.predicted = figure + ask.communication_s;
+  pair.low = scale * a.low_s + ask.communication_s;
+  pair.high = scale * a.high_s + ask.communication_s;
   pair.explanation = a.explanation;
   pair.fit = false;
   return pair;

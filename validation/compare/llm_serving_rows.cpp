@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "arch/units/error.hpp"
+#include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/llm_models.hpp"
 #include "validation/compare/llm_rows.hpp"
 
@@ -38,7 +39,9 @@ double median(std::vector<double> values) {
   return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-LlmAsk ask_of(const Run& run, const LlmShape& shape, const char* mode) {
+constexpr std::string_view kPrefill = "prefill", kDecode = "decode";
+
+LlmAsk ask_of(const Run& run, const LlmShape& shape, std::string_view mode) {
   LlmAsk ask;
   ask.request.workload = llm_config(shape, run.tp);
   ask.request.gpu = llm_gpu(run.gpu);
@@ -46,10 +49,14 @@ LlmAsk ask_of(const Run& run, const LlmShape& shape, const char* mode) {
   ask.request.precision = graph::Precision::fp16;
   ask.request.batch = run.batch;
   ask.request.seq = run.prompt;
+  const HostProfile host = serving_host(ask.request.gpu);
+  ask.host_least_s = static_cast<double>(shape.layers) * host.layer_s;
+  ask.host_added_s = static_cast<double>(run.batch) * host.sequence_s;
   ask.pair.gpu = run.gpu;
   ask.pair.op = "network";
   ask.pair.dtype = "fp16";
   ask.pair.mode = mode;
+  ask.pair.fit = mode == kDecode && is_fit_key(fmt::format("{}|{}|fp16|{}", run.model, mode, run.batch));
   ask.pair.label =
       fmt::format("{} batch {} in {} out {} tp {}", run.model, run.batch, run.prompt, run.tokens, run.tp);
   return ask;
@@ -92,18 +99,18 @@ std::vector<LlmAsk> read_serving_rows(const CsvTable& table, Validation& out) {
   for (const auto& [run, times] : runs) {
     const LlmShape shape = *llm_shape(run.model);
     const double batch = static_cast<double>(run.batch);
-    LlmAsk prefill = ask_of(run, shape, "prefill");
+    LlmAsk prefill = ask_of(run, shape, kPrefill);
     prefill.request.phase = workloads::RunPhase::prefill;
-    prefill.pair.measured_s = median(times.prompt_s);
+    prefill.pair.measured = median(times.prompt_s);
     prefill.communication_s =
         pass_all_reduce_s(shape, batch * static_cast<double>(run.prompt), run.tp, prefill.request);
     prefill.pair.origin = "serving runs";
     asks.push_back(std::move(prefill));
     if (run.tokens < 2) continue;
-    LlmAsk decode = ask_of(run, shape, "decode");
+    LlmAsk decode = ask_of(run, shape, kDecode);
     decode.request.generate = run.tokens;
     decode.figure = LlmAsk::Figure::per_token;
-    decode.pair.measured_s = median(times.token_s);
+    decode.pair.measured = median(times.token_s);
     decode.communication_s = pass_all_reduce_s(shape, batch, run.tp, decode.request);
     decode.pair.origin = "serving runs";
     asks.push_back(std::move(decode));
@@ -159,7 +166,7 @@ std::string read_layer_row(const CsvTable& table, std::size_t row, LlmAsk& ask) 
   ask.pair.mode = prefill ? "prefill" : "decode";
   ask.pair.origin = one_line(table.text(row, "source"), 40);
   ask.pair.label = ask.request.workload;
-  ask.pair.measured_s = *us * 1e-6;
+  ask.pair.measured = *us * 1e-6;
   return "";
 }
 

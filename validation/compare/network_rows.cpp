@@ -119,11 +119,11 @@ Pair pair_of(const Ask& ask, const report::Prediction& p, Seconds predicted, dou
   pair.mode = ask.request.training ? "training" : "inference";
   if (ask.request.framework == kernel::Framework::compiled) pair.mode += " fusion";
   pair.label = ask.label;
-  pair.measured_s = measured_s;
-  pair.predicted_s = predicted.value;
+  pair.measured = measured_s;
+  pair.predicted = predicted.value;
   const double share = p.total.value > 0 ? predicted / p.total : 0;
-  pair.low_s = share * p.interval.low.value;
-  pair.high_s = share * p.interval.high.value;
+  pair.low = share * p.interval.low.value;
+  pair.high = share * p.interval.high.value;
   pair.explanation = explain(p);
   return pair;
 }

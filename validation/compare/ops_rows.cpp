@@ -357,10 +357,10 @@ class Table {
     pair.mode = mode;
     pair.origin = row.origin;
     pair.label = row.label;
-    pair.measured_s = measured_s;
-    pair.predicted_s = p.time_s;
-    pair.low_s = p.low_s;
-    pair.high_s = p.high_s;
+    pair.measured = measured_s;
+    pair.predicted = p.time_s;
+    pair.low = p.low_s;
+    pair.high = p.high_s;
     pair.size = p.size;
     pair.fit = fit;
     pair.explanation = p.explanation;
@@ -379,10 +379,10 @@ class Table {
     if (at == out_.ops_errors.end()) {
       at = out_.ops_errors.insert(at, OpsError{row.model, row.table_gpu, row.mode, row.seq, row.batch, 0, 0, 0});
     }
-    const double error = pair.predicted_s - pair.measured_s;
+    const double error = pair.predicted - pair.measured;
     at->signed_s += row.repeat * error;
     at->absolute_s += row.repeat * std::abs(error);
-    at->measured_s += row.repeat * pair.measured_s;
+    at->measured_s += row.repeat * pair.measured;
   }
 
   const Bench& bench(const std::string& gpu) {

@@ -86,10 +86,10 @@ Pair pair_of(const StackRow& row, const Answer& a) {
   pair.mode = row.mode;
   pair.origin = row.origin;
   pair.label = row.label;
-  pair.measured_s = row.measured_s;
-  pair.predicted_s = a.timing.time.value;
-  pair.low_s = a.timing.low.value;
-  pair.high_s = a.timing.high.value;
+  pair.measured = row.measured_s;
+  pair.predicted = a.timing.time.value;
+  pair.low = a.timing.low.value;
+  pair.high = a.timing.high.value;
   pair.size = row.size;
   pair.fit = row.fit;
   pair.family = row.family;

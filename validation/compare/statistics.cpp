@@ -36,8 +36,8 @@ void fill(Line& line, const Members& members) {
     errors.push_back(std::abs(p->error()));
     line.mape += errors.back();
     line.bias += p->error();
-    inside += p->low_s <= p->measured_s && p->measured_s <= p->high_s ? 1 : 0;
-    if (p->predicted_s > 0) line.interval_width += (p->high_s - p->low_s) / p->predicted_s;
+    inside += p->low <= p->measured && p->measured <= p->high ? 1 : 0;
+    if (p->predicted > 0) line.interval_width += (p->high - p->low) / p->predicted;
   }
   line.mape /= n;
   line.bias /= n;
@@ -57,6 +57,7 @@ Group summarise(Members members) {
   g.dtype = first.dtype;
   g.mode = first.mode;
   g.origin = first.origin;
+  g.unit = first.unit;
   fill(g, members);
   std::stable_sort(members.begin(), members.end(),
                    [](const Pair* a, const Pair* b) { return std::abs(a->error()) > std::abs(b->error()); });
@@ -67,7 +68,7 @@ Group summarise(Members members) {
 
 /// A whole run, not one pass of it.
 bool is_whole_network(const Pair& p) {
-  return p.op == "network" && !p.mode.ends_with(" forward") && !p.mode.ends_with(" backward");
+  return p.op == "network" && p.unit == Unit::seconds && !p.mode.ends_with(" forward") && !p.mode.ends_with(" backward");
 }
 
 /// Buckets by a key, in order of first appearance.
@@ -98,9 +99,14 @@ std::size_t rank(std::string_view family) {
 
 }  // namespace
 
+std::string_view to_string(Unit unit) {
+  constexpr std::array<std::string_view, 3> kNames{"s", "w", "ratio"};
+  return kNames[static_cast<std::size_t>(unit)];
+}
+
 std::vector<Group> group(const std::vector<Pair>& pairs) {
-  Buckets<std::tuple<std::string, std::string, std::string, std::string, std::string>> buckets;
-  for (const Pair& p : pairs) buckets.add({p.gpu, p.op, p.dtype, p.mode, p.origin}, p);
+  Buckets<std::tuple<std::string, std::string, std::string, std::string, std::string, Unit>> buckets;
+  for (const Pair& p : pairs) buckets.add({p.gpu, p.op, p.dtype, p.mode, p.origin, p.unit}, p);
   std::vector<Group> groups;
   for (auto& [key, members] : buckets.take()) groups.push_back(summarise(std::move(members)));
   return groups;

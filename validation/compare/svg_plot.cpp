@@ -115,7 +115,7 @@ std::string svg(std::string_view label, const std::string& content) {
 }
 
 double size_of(const PlotPoint& p) {
-  return p.size > 0 ? p.size : p.measured_s;
+  return p.size > 0 ? p.size : p.measured;
 }
 
 using Dot = std::pair<int, int>;  ///< In half pixels.
@@ -126,8 +126,8 @@ std::vector<Dot> dots_of(const std::vector<PlotPoint>& points, bool fit, const A
   std::set<Dot> distinct;
   for (const PlotPoint& p : points) {
     if (p.fit != fit) continue;
-    const double along = error ? size_of(p) : p.measured_s;
-    const double up = error ? p.error() : p.predicted_s;
+    const double along = error ? size_of(p) : p.measured;
+    const double up = error ? p.error() : p.predicted;
     distinct.emplace(static_cast<int>(std::lround(2 * x.at(along))), static_cast<int>(std::lround(2 * y.at(up))));
   }
   std::vector<Dot> all(distinct.begin(), distinct.end());
@@ -200,32 +200,33 @@ std::pair<double, double> range(const std::vector<PlotPoint>& points, double (*o
 
 }  // namespace
 
-std::string scatter_svg(const std::vector<PlotPoint>& points) {
+std::string scatter_svg(const std::vector<PlotPoint>& points, const char* what, const char* unit) {
   if (points.empty()) return "";
-  const auto [x_low, x_high] = range(points, [](const PlotPoint& p) { return p.measured_s; });
+  const auto [x_low, x_high] = range(points, [](const PlotPoint& p) { return p.measured; });
   // A prediction of nothing has no place on a logarithmic axis; it stands at the lower edge.
   const auto [y_low, y_high] =
-      range(points, [](const PlotPoint& p) { return std::max(p.predicted_s, 0.1 * p.measured_s); });
+      range(points, [](const PlotPoint& p) { return std::max(p.predicted, 0.1 * p.measured); });
   const double low = std::min(x_low, y_low);
   const double high = std::max(x_high, y_high);
-  const Axis x = log_axis(low, high, kLeft, kWidth - kRight, "s");
-  const Axis y = log_axis(low, high, kHeight - kBottom, kTop, "s");
+  const Axis x = log_axis(low, high, kLeft, kWidth - kRight, unit);
+  const Axis y = log_axis(low, high, kHeight - kBottom, kTop, unit);
   std::vector<PlotPoint> drawn = points;
-  for (PlotPoint& p : drawn) p.predicted_s = std::max(p.predicted_s, low);
+  for (PlotPoint& p : drawn) p.predicted = std::max(p.predicted, low);
   std::string body = frame(x, y, "measured", "predicted");
   body += ratio_line(x, y, 1.2, "twenty") + ratio_line(x, y, 1 / 1.2, "twenty");
   body += ratio_line(x, y, 1.1, "ten") + ratio_line(x, y, 1 / 1.1, "ten");
   body += dots(drawn, x, y, false) + ratio_line(x, y, 1, "identity");
-  return svg("predicted against measured time", body + legend(points, true));
+  return svg(fmt::format("predicted against measured {}", what), body + legend(points, true));
 }
 
-std::string error_by_size_svg(const std::vector<PlotPoint>& points, const std::string& unit) {
+std::string error_by_size_svg(const std::vector<PlotPoint>& points, const std::string& size_unit, const char* what,
+                              const char* unit) {
   if (points.empty()) return "";
   const bool sized = std::any_of(points.begin(), points.end(), [](const PlotPoint& p) { return p.size > 0; });
   const auto [low, high] = range(points, size_of);
-  const Axis x = log_axis(low, high, kLeft, kWidth - kRight, sized ? (unit == "bytes" ? "B" : unit) : "s");
+  const Axis x = log_axis(low, high, kLeft, kWidth - kRight, sized ? (size_unit == "bytes" ? "B" : size_unit) : unit);
   const Axis y = error_axis(kHeight - kBottom, kTop);
-  std::string body = frame(x, y, sized ? unit : "measured time", "error");
+  std::string body = frame(x, y, sized ? size_unit : fmt::format("measured {}", what), "error");
   for (const double v : {-0.2, 0.2}) body += line("twenty", kLeft, y.at(v), kWidth - kRight, y.at(v));
   for (const double v : {-0.1, 0.1}) body += line("ten", kLeft, y.at(v), kWidth - kRight, y.at(v));
   body += dots(points, x, y, true) + line("identity", kLeft, y.at(0), kWidth - kRight, y.at(0));

@@ -9,16 +9,19 @@
 namespace voltaic::validation {
 
 struct PlotPoint {
-  double measured_s = 0, predicted_s = 0;
-  double size = 0;  ///< FLOP or bytes; 0: unknown, and the measured time stands in.
+  double measured = 0, predicted = 0;
+  double size = 0;  ///< FLOP or bytes; 0: unknown, and the measured figure stands in.
   bool fit = false;
-  double error() const { return (predicted_s - measured_s) / measured_s; }
+  double error() const { return (predicted - measured) / measured; }
 };
 
 /// Both axes logarithmic, the identity, and lines at 10 and 20 % of error.
-std::string scatter_svg(const std::vector<PlotPoint>& points);
-/// Error in per cent over the size, logarithmic; errors beyond 50 % stand at the edge. `unit`: "FLOP", "bytes".
-std::string error_by_size_svg(const std::vector<PlotPoint>& points, const std::string& unit);
+/// `what` is drawn, in `unit`: "time" in "s".
+std::string scatter_svg(const std::vector<PlotPoint>& points, const char* what = "time", const char* unit = "s");
+/// Error in per cent over the size, logarithmic; errors beyond 50 % stand at the edge. `size_unit`: "FLOP", "bytes";
+/// without sizes over what was measured.
+std::string error_by_size_svg(const std::vector<PlotPoint>& points, const std::string& size_unit,
+                              const char* what = "time", const char* unit = "s");
 /// Share of rows by error, in bins of 2.5 %; the outermost bins hold all beyond.
 std::string histogram_svg(const std::vector<PlotPoint>& points);
 

@@ -14,6 +14,15 @@
 
 namespace voltaic::validation {
 
+/// What a row measured.
+enum class Unit : std::uint8_t {
+  seconds,
+  watts,  ///< Mean power of a board.
+  ratio,  ///< Of two times of one job: under a power limit over without.
+};
+/// "s", "w", "ratio": the ending of a key.
+std::string_view to_string(Unit unit);
+
 /// One measured row with its prediction.
 struct Pair {
   std::string gpu;  ///< As the table spells it.
@@ -22,19 +31,21 @@ struct Pair {
   std::string mode;    ///< "forward", "inference", "training", "training backward", "inference fusion", ...
   std::string origin;  ///< The table's own subset, where it has one.
   std::string label;   ///< The row in words: "bert_large seq 512 batch 8".
-  double measured_s = 0;
-  double predicted_s = 0;
-  double low_s = 0, high_s = 0;  ///< The model's 90 % interval.
+  Unit unit = Unit::seconds;     ///< Of the four figures that follow.
+  double measured = 0;
+  double predicted = 0;
+  double low = 0, high = 0;      ///< The model's 90 % interval.
   double size = 0;               ///< FLOP, or bytes of vector operations: the axis of "error by size"; 0: none.
   bool fit = false;              ///< A row that parameters were fitted on.
   std::string family;            ///< Which pooled line it belongs to: "pointwise", "products"; empty: none.
   std::string explanation;       ///< What the model holds responsible for the time.
-  double error() const { return (predicted_s - measured_s) / measured_s; }
+  double error() const { return (predicted - measured) / measured; }
 };
 
 /// Statistics of the rows that share gpu, op, dtype, mode and origin. Errors are fractions.
 struct Group {
   std::string gpu, op, dtype, mode, origin;
+  Unit unit = Unit::seconds;
   std::int64_t rows = 0;
   double mape = 0, median_ape = 0, p90_ape = 0, bias = 0;
   double interval_coverage = 0;  ///< Share of rows inside the interval.
@@ -80,7 +91,7 @@ struct Validation {
   std::map<std::pair<std::string, std::string>, std::int64_t> missed;
   ValidateOptions options;
 
-  /// Measured times that were asked for: predicted, or skipped for another reason than the options.
+  /// Measured figures that were asked for: predicted, or skipped for another reason than the options.
   std::int64_t asked() const;
 };
 

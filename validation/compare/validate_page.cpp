@@ -27,7 +27,7 @@ std::string every_row(const Validation& v, const report::PageStyle& style) {
   table.column("predicted");
   table.column("error %");
   for (const auto& p : v.pairs)
-    table.row({p.gpu, p.op, p.mode, p.label, time(p.measured_s), time(p.predicted_s), signed_percent(p.error())});
+    table.row({p.gpu, p.op, p.mode, p.label, figure(p.measured, p.unit), figure(p.predicted, p.unit), signed_percent(p.error())});
   return table.render(style) + "\n";
 }
 
@@ -82,7 +82,7 @@ std::string worst(const Validation& v, const report::PageStyle& style) {
     for (std::size_t i = 0; i < std::min(kWorstOnPage, g.worst.size()); ++i) {
       const Pair& p = g.worst[i];
       out += report::wrap(fmt::format("{} %: {}: measured {}, predicted {}; {}", signed_percent(p.error()), p.label,
-                                      time(p.measured_s), time(p.predicted_s), p.explanation),
+                                      figure(p.measured, p.unit), figure(p.predicted, p.unit), p.explanation),
                           style.width, "  ");
     }
   }
@@ -113,13 +113,13 @@ std::string validation_page(const Validation& v, int width) {
   const bool few = !v.pairs.empty() && v.pairs.size() <= kRowsOnPage;
   std::string out = few ? every_row(v, style) : "";
   if (!v.groups.empty()) {
-    out += "errors in %; in: measured times inside the 90 % interval; width: of that interval\n";
+    out += "errors in %; in: measured figures inside the 90 % interval; width: of that interval\n";
     for (const auto& gpu : gpus_of(v)) out += groups(v, gpu, style);
     if (!few) out += worst(v, style);
     out += pooled(v, style);
   }
   for (const auto& warning : v.warnings) out += "\n" + report::wrap("warning: " + warning, width, "  ");
-  out += fmt::format("\n{} of {} measured times predicted", v.pairs.size(), v.asked());
+  out += fmt::format("\n{} of {} measured figures predicted", v.pairs.size(), v.asked());
   for (const auto& [reason, count] : v.skipped) out += fmt::format("\n  skipped {}: {}", count, reason);
   return out + "\n";
 }

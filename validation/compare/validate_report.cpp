@@ -16,10 +16,11 @@ using Json = nlohmann::ordered_json;
 Json to_json(const Pair& p) {
   Json j;
   j["name"] = p.label;
-  j["measured_s"] = p.measured_s;
-  j["predicted_s"] = p.predicted_s;
-  j["low_s"] = p.low_s;
-  j["high_s"] = p.high_s;
+  const std::string ending = fmt::format("_{}", to_string(p.unit));
+  j["measured" + ending] = p.measured;
+  j["predicted" + ending] = p.predicted;
+  j["low" + ending] = p.low;
+  j["high" + ending] = p.high;
   j["error"] = p.error();
   j["cause"] = p.explanation;
   return j;
@@ -32,6 +33,7 @@ Json to_json(const Group& g) {
   j["dtype"] = g.dtype;
   j["mode"] = g.mode;
   j["origin"] = g.origin;
+  j["unit"] = to_string(g.unit);
   j["rows"] = g.rows;
   j["mape"] = g.mape;
   j["median_ape"] = g.median_ape;
@@ -65,12 +67,19 @@ Json to_json(const Pooled& p) {
 std::string validation_csv(const Validation& v) {
   using report::csv_cell;
   using report::shortest;
-  std::string out = "gpu,op,dtype,mode,origin,name,measured_s,predicted_s,low_s,high_s,error,size,split,family,cause\n";
+  // Figures that are no times stand in columns of their own.
+  std::string out =
+      "gpu,op,dtype,mode,origin,name,measured_s,predicted_s,low_s,high_s,error,size,split,family,cause,"
+      "unit,measured,predicted,low,high\n";
   for (const auto& p : v.pairs) {
     for (const auto* text : {&p.gpu, &p.op, &p.dtype, &p.mode, &p.origin, &p.label}) out += csv_cell(*text) + ",";
-    for (const double number : {p.measured_s, p.predicted_s, p.low_s, p.high_s, p.error(), p.size})
-      out += shortest(number) + ",";
-    out += fmt::format("{},{},{}\n", p.fit ? "fit" : "report", csv_cell(p.family), csv_cell(p.explanation));
+    const auto figures = {p.measured, p.predicted, p.low, p.high};
+    for (const double number : figures) out += (p.unit == Unit::seconds ? shortest(number) : "") + ",";
+    for (const double number : {p.error(), p.size}) out += shortest(number) + ",";
+    out += fmt::format("{},{},{},{}", p.fit ? "fit" : "report", csv_cell(p.family), csv_cell(p.explanation),
+                       to_string(p.unit));
+    for (const double number : figures) out += "," + shortest(number);
+    out += "\n";
   }
   return out;
 }
