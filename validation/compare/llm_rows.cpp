@@ -80,11 +80,13 @@ Pair paired(const LlmAsk& ask, const Answer& a) {
   Pair pair = ask.pair;
   const double figure = ask.times * (ask.figure == LlmAsk::Figure::per_token ? a.per_token_s : a.total_s);
   const double scale = a.total_s > 0 ? figure / a.total_s : 0;
-  pair.predicted = figure + ask.communication_s;
-  pair.low = scale * a.low_s + ask.communication_s;
-  pair.high = scale * a.high_s + ask.communication_s;
+  const auto whole = [&ask](double gpu_s) {
+    return std::max(gpu_s + ask.communication_s, ask.host_least_s) + ask.host_added_s;
+  };
+  pair.predicted = whole(figure);
+  pair.low = whole(scale * a.low_s);
+  pair.high = whole(scale * a.high_s);
   pair.explanation = a.explanation;
-  pair.fit = false;
   return pair;
 }
 
