@@ -98,6 +98,22 @@ TEST_CASE("rows become encoder passes, completions and steps", "[validation][llm
   CHECK(skipped(v, "GPU L99 is unknown") == 1);
 }
 
+TEST_CASE("rows of sparse weights are predicted sparse, in a mode of their own", "[validation][llm]") {
+  const CsvTable t = table(
+      "BERT-megatron,TensorRT demo/BERT ,A100-SXM4-40GB,1,1,INT8 QAT,64,128,,,11.6,average GPU "
+      "time,,,,NVIDIA/TensorRT: x,Megatron Large with Sparsity\n"
+      "BERT-large,TensorRT demo/BERT ,A100-SXM4-40GB,1,1,INT8,64,128,,,12.9,average GPU time,,,,NVIDIA/TensorRT: "
+      "x,BERT Large\n");
+  Runner runner;
+  Validation v;
+  predict_llm_rows(runner, t, v);
+  REQUIRE(v.pairs.size() == 2);
+  CHECK(v.pairs[0].mode == "encoder 2:4");
+  CHECK(v.pairs[1].mode == "encoder");
+  CHECK(v.pairs[0].predicted < v.pairs[1].predicted);
+  CHECK(v.pairs[0].predicted > 0.5 * v.pairs[1].predicted);
+}
+
 TEST_CASE("repeats of a serving run are one prefill and one step, at their median", "[validation][llm]") {
   const CsvTable t = CsvTable::parse(
       "model,hardware,prompt_size,batch_size,token_size,prompt_time_ms,token_time_ms,e2e_time_ms,tensor_parallel\n"
@@ -113,6 +129,8 @@ TEST_CASE("repeats of a serving run are one prefill and one step, at their media
   CHECK(v.pairs[0].mode == "prefill");
   CHECK_THAT(v.pairs[0].measured, WithinRel(0.052, 1e-12));
   CHECK_THAT(v.pairs[1].measured, WithinRel(0.031, 1e-12));
+  // The GPUs need 22 ms; the host 80 layers of 0.54 ms and a sequence of 0.47 ms.
+  CHECK_THAT(v.pairs[1].predicted, WithinRel(80 * 0.54e-3 + 0.47e-3, 1e-9));
   CHECK(skipped(v, "repeat of a run, in its median") == 2);
   CHECK(skipped(v, "power-capped rows that were computed from others") == 1);
 }
