@@ -70,8 +70,8 @@ PowerModel::PowerModel(const arch::ResolvedGpu& gpu)
       boost_(gpu.spec.clocks.boost),
       cap_(law_.limit_share * gpu.operating.power_cap.value_or(gpu.spec.power.limit)),
       own_limit_(law_.limit_share * gpu.spec.power.limit),
-      l2_rate_(gpu.spec.l2.bytes_per_cycle_per_sm * static_cast<double>(gpu.spec.sm.count) *
-               gpu.spec.clocks.boost.value),
+      l2_rate_{gpu.spec.l2.bytes_per_cycle_per_sm * static_cast<double>(gpu.spec.sm.count) *
+               gpu.spec.clocks.boost.value},
       most_(locked_share(gpu, law_.clock_least)),
       math_share_(law_.constant_math + (1 - law_.constant_math) * gpu.operating.toggle),
       dram_share_(law_.constant_dram + (1 - law_.constant_dram) * gpu.operating.toggle) {}
