@@ -13,6 +13,7 @@
 #include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/llm_rows.hpp"
 #include "validation/compare/ops_rows.hpp"
+#include "validation/compare/power_rows.hpp"
 #include "validation/compare/predict_stack.hpp"
 
 namespace voltaic::validation {
@@ -24,7 +25,8 @@ constexpr std::string_view kFitRow = "fit row", kReportRow = "report row", kOthe
 
 bool is_left_out(std::string_view reason) {
   constexpr std::array kLeftOut{kFitRow, kReportRow, kOtherGpu, kOtherOp,    kPeer,   kConfig,
-                                kNoTime, kHostOnly,  kSuspect,  kSuperseded, kCeiling};
+                                kNoTime, kHostOnly,  kSuspect,  kSuperseded, kCeiling,
+                                kNoWatts, kReference, kIdleInside, kCompiling};
   return std::find(kLeftOut.begin(), kLeftOut.end(), reason) != kLeftOut.end();
 }
 
@@ -138,6 +140,9 @@ void predict_table(Runner& runner, CsvTable table, Filter& filter, Validation& o
   if (is_config_table(table)) return skip(out, std::string(kConfig), static_cast<std::int64_t>(table.rows()));
   filter.apply(table, out);
   if (is_network_table(table)) return predict_networks(runner, table, filter, out);
+  if (const auto kind = power_table(table)) {
+    return predict_power_rows(runner, table, *kind, [&](std::string_view op) { return filter.wants_op(op); }, out);
+  }
   if (is_llm_table(table)) return predict_models(runner, table, filter, out);
   if (is_ops_table(table)) return predict_operations(runner, table, filter, out);
   if (const auto kind = stack_table(table)) {
@@ -147,8 +152,8 @@ void predict_table(Runner& runner, CsvTable table, Filter& filter, Validation& o
   throw UnsupportedError(table.path() +
                          ": this kind of table is not read: expected columns of kernels (op,gpu,...,latency_us with "
                          "b,m,n,k or rows,cols or b,c_in,c_out,ksize,h_in,stride,pad), of networks "
-                         "(model,gpu,n_gpus,mode,seq,batch,option,e2e_ms), of traced operations or of a serving "
-                         "stack's kernels (docs/calibration.md)");
+                         "(model,gpu,n_gpus,mode,seq,batch,option,e2e_ms), of traced operations, of a serving "
+                         "stack's kernels or of watts (docs/calibration.md)");
 }
 
 }  // namespace
