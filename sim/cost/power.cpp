@@ -25,6 +25,15 @@ std::array<double, kDataTypes.size()> by_type(const arch::ParameterTree& tree, c
   return out;
 }
 
+std::map<std::string, double, std::less<>> by_function(const arch::ParameterTree& tree) {
+  std::map<std::string, double, std::less<>> out;
+  if (!tree.has("function_instructions")) return out;
+  for (const auto& name : tree.keys("function_instructions")) {
+    out[name] = tree.number("function_instructions." + name);
+  }
+  return out;
+}
+
 PowerLaw read_law(const arch::ParameterTree& tree) {
   PowerLaw law;
   law.constant_w = tree.number("constant_w");
@@ -36,7 +45,9 @@ PowerLaw read_law(const arch::ParameterTree& tree) {
   law.dram_fp16 = tree.number("dram_fp16_factor");
   law.instruction_j = tree.number("instruction_j");
   law.special_j = tree.number("special_j");
+  law.function_instructions = by_function(tree);
   law.constant_math = tree.number("constant_operands_math");
+  law.constant_lanes = tree.number_or("constant_operands_lanes", law.constant_math);
   law.constant_dram = tree.number("constant_operands_dram");
   law.voltage_slope = tree.number("voltage_slope");
   law.voltage_least = tree.number("voltage_least");
@@ -74,20 +85,38 @@ PowerModel::PowerModel(const arch::ResolvedGpu& gpu)
                gpu.spec.clocks.boost.value},
       most_(locked_share(gpu, law_.clock_least)),
       math_share_(law_.constant_math + (1 - law_.constant_math) * gpu.operating.toggle),
+      lane_share_(law_.constant_lanes + (1 - law_.constant_lanes) * gpu.operating.toggle),
       dram_share_(law_.constant_dram + (1 - law_.constant_dram) * gpu.operating.toggle) {}
 
 double PowerModel::voltage(double f) const {
   return std::max(law_.voltage_least, 1 - law_.voltage_slope * (1 - f));
 }
 
+/// Of functions that the law knows; special functions of others count twelve each in special_j.
+double PowerModel::function_energy(const kernel::Launch& launch, const kernel::VectorKernel& kernel) const {
+  const double elements = static_cast<double>(kernel.rows) * static_cast<double>(kernel.cols);
+  double joules = 0;
+  bool known = false;
+  const auto add = [&](std::string_view function) {
+    const auto at = law_.function_instructions.find(function);
+    if (at == law_.function_instructions.end()) return;
+    joules += elements * at->second * law_.instruction_j;
+    known = true;
+  };
+  add(kernel.function);
+  for (const auto function : kernel.fused) add(function);
+  return known ? joules : launch.work.special * law_.special_j;
+}
+
 double PowerModel::switching(const kernel::Launch& launch, const kernel::KernelCost& cost) const {
   const auto type = static_cast<std::size_t>(launch.math);
   const double each = launch.tensor_cores ? law_.tensor_j[type] : law_.lane_j[type];
   const kernel::Work& work = launch.work;
-  const double product = math_share_ * 2 * work.mac * each;
-  if (std::holds_alternative<kernel::VectorKernel>(launch.detail)) {
+  const double lanes = launch.math == DataType::fp64 ? 1 : lane_share_;
+  const double product = (launch.tensor_cores ? math_share_ : lanes) * 2 * work.mac * each;
+  if (const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail)) {
     const double l2_only = std::max(0.0, cost.l2_traffic.value - cost.dram_traffic.value);
-    return product + work.other_flop * law_.instruction_j / 2 + work.special * law_.special_j + l2_only * law_.l2_j;
+    return product + work.other_flop * law_.instruction_j / 2 + function_energy(launch, *vector) + l2_only * law_.l2_j;
   }
   // What a product's energy per operation was measured with holds its way through L2 and its epilogue.
   constexpr double kInside = 0.4;  // assumed: an exponential between products takes 5 of the 12 instructions of a call

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <map>
+#include <string>
 
 #include "arch/loader.hpp"
 #include "sim/kernel/kernel_cost.hpp"
@@ -20,7 +23,10 @@ struct PowerLaw {
   double dram_fp16 = 1;        ///< Times the energy of DRAM traffic, for random FP16 operands.
   double instruction_j = 0;    ///< Per instruction of one lane: operations outside products count as half of one.
   double special_j = 0;        ///< Per special function.
-  double constant_math = 1;    ///< Share of the energy of products on operands that never change.
+  /// Instructions of one lane per element of a pointwise function, by name; the gradient takes as many.
+  std::map<std::string, double, std::less<>> function_instructions;
+  double constant_math = 1;    ///< Share of the energy of tensor-core products on operands that never change.
+  double constant_lanes = 1;   ///< The same of other products. Those in FP64 were measured on such operands.
   double constant_dram = 1;    ///< The same of DRAM traffic.
   double voltage_slope = 0;    ///< Relative voltage lost per relative clock lost.
   double voltage_least = 1;    ///< Lowest relative voltage.
@@ -57,6 +63,7 @@ class PowerModel {
   struct Load;
   Load load(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
   double switching(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
+  double function_energy(const kernel::Launch& launch, const kernel::VectorKernel& kernel) const;
   double clock_for(const Load& load, double t) const;
   Watts held(double watts, double least) const;
   double voltage(double f) const;
@@ -68,7 +75,7 @@ class PowerModel {
   Watts cap_, own_limit_;  ///< Asked for, and the board's own.
   BytesPerSecond l2_rate_;
   double most_ = 1;        ///< Locked clock over boost.
-  double math_share_ = 1, dram_share_ = 1;
+  double math_share_ = 1, lane_share_ = 1, dram_share_ = 1;
 };
 
 }  // namespace voltaic::cost
