@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <utility>
 
 namespace voltaic::validation {
@@ -61,6 +62,8 @@ struct Fabric {
   double bus_bytes_per_s;
   double host_s;  ///< Least time of one that the host launches by itself.
 };
+constexpr double kGpusPerNode = 8;
+constexpr double kBetweenNodes = 20e-6;  ///< Assumed, for each doubling of nodes; over EFA two nodes add 53 us.
 constexpr Fabric kAmpere{{10e-6, 14e-6, 22e-6}, 215e9, 42e-6};
 constexpr Fabric kHopper{{6e-6, 10e-6, 16e-6}, 380e9, 21e-6};
 
@@ -109,7 +112,8 @@ double all_reduce_s(double bytes, std::int64_t gpus, std::string_view gpu, bool 
   if (gpus < 2) return 0;
   const Fabric& fabric = gpu.starts_with("h") ? kHopper : kAmpere;
   const double n = static_cast<double>(gpus);
-  const double latency = fabric.latency_s[gpus <= 2 ? 0 : gpus <= 4 ? 1 : 2];
+  const double nodes = std::max(1.0, std::ceil(n / kGpusPerNode));
+  const double latency = fabric.latency_s[gpus <= 2 ? 0 : gpus <= 4 ? 1 : 2] + kBetweenNodes * std::log2(nodes);
   const double device = latency + 2 * (n - 1) / n * bytes / fabric.bus_bytes_per_s;
   return recorded ? device : std::max(device, fabric.host_s);
 }

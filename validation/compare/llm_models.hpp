@@ -30,7 +30,8 @@ std::string llm_config(const LlmShape& shape, std::int64_t tp);
 ///     t = latency(gpus) + 2 (gpus - 1) / gpus * bytes / bandwidth
 /// Latency and bus bandwidth as nccl-tests show them on 8xA100 and 8xH100 boards (10, 14, 22 us and 215 GB/s; 6, 10,
 /// 16 us and 380 GB/s); launched by the host one by one it takes at least the 42 and 21 us that serving engines show
-/// there without graphs. Simplification: one line for all sizes; rows between 64 KiB and 1 MiB lie up to 30 % off it.
+/// there without graphs. Beyond a board of eight each doubling of nodes adds 20 us (assumed). Simplification: one line
+/// for all sizes; rows between 64 KiB and 1 MiB lie up to 30 % off it.
 double all_reduce_s(double bytes, std::int64_t gpus, std::string_view gpu, bool recorded);
 
 /// What a serving engine's host needs for a pass, where Python dispatches every operation and prepares every sequence:
