@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "arch/loader.hpp"
+#include "sim/cost/engine.hpp"
 #include "sim/cost/gemm_choice.hpp"
 #include "sim/kernel/lowering.hpp"
 #include "tests/support/catch.hpp"
@@ -27,7 +28,7 @@ struct Fixture {
   arch::ResolvedGpu gpu = arch::resolve_gpu("a100-sxm4-40gb");
 
   kernel::Lowered lower(graph::OpType op, std::vector<graph::Shape> inputs, graph::Attributes attributes = {},
-                        DataType math = DataType::fp32) {
+                        DataType math = DataType::fp32, kernel::Framework framework = kernel::Framework::eager) {
     graph::Node node;
     node.id = "n";
     node.op = op;
@@ -42,7 +43,7 @@ struct Fixture {
     }
     const std::vector<std::string> out{"y" + std::to_string(g.tensors().size())};
     const auto id = graph::append(g, std::move(node), out);
-    return kernel::lower(g, g.node(id), {gpu.spec, choice});
+    return kernel::lower(g, g.node(id), {gpu.spec, choice, framework});
   }
 };
 
@@ -127,6 +128,36 @@ TEST_CASE("a split k loop conserves work and adds a reduction up to the workspac
   CHECK(kernel::gemm_launches(p, tile, gpu.spec).size() == 1);
   tile.tensor_cores = true;
   CHECK(kernel::gemm_launches(p, tile, gpu.spec).size() == 2);
+}
+
+TEST_CASE("a compiler streams the weights of one 16-bit row, which L2 never holds", "[kernel][matrix]") {
+  using kernel::Framework;
+  const auto launch = [](std::int64_t rows, DataType math, Framework framework) {
+    Fixture f;
+    return f.lower(graph::OpType::linear, {{rows, 4096}, {1024, 4096}}, {}, math, framework).launches.at(0);
+  };
+  for (const Framework compiler : {Framework::compiled, Framework::compiled_graph}) {
+    const kernel::Launch one = launch(1, DataType::fp16, compiler);
+    CHECK(one.name == "triton_red_fused_mul_sum");
+    CHECK(one.work.mac == 4096.0 * 1024);
+    CHECK(one.work.read.value == 2.0 * (4096.0 * 1024 + 4096));
+    CHECK(one.work.written.value == 2.0 * 1024);
+    const auto cost = cost::make_engine(cost::EngineKind::analytic, arch::resolve_gpu("a100-sxm4-40gb"))->cost(one);
+    CHECK(cost.dram_traffic.value == one.work.traffic().value);  // 8 MB of 40 MB, and cold all the same
+    CHECK(std::holds_alternative<kernel::GemmKernel>(launch(2, DataType::fp16, compiler).detail));
+    CHECK(std::holds_alternative<kernel::GemmKernel>(launch(1, DataType::fp32, compiler).detail));
+  }
+  CHECK(std::holds_alternative<kernel::GemmKernel>(launch(1, DataType::fp16, Framework::eager).detail));
+  CHECK(std::holds_alternative<kernel::GemmKernel>(launch(1, DataType::fp16, Framework::tensorrt).detail));
+}
+
+TEST_CASE("an epilogue counts the operations of its activation", "[kernel][matrix]") {
+  Fixture f;
+  graph::Attributes a;
+  a.set("epilogue", std::string("gelu"));
+  const auto l = f.lower(graph::OpType::linear, {{8, 64}, {32, 64}, {32}}, a);
+  CHECK(l.launches.at(0).work.other_flop == 2.0 * 8 * 32);
+  CHECK(l.launches.at(0).name.ends_with("_gelu"));
 }
 
 TEST_CASE("types that a GPU cannot multiply are refused with what it has", "[kernel][matrix]") {
