@@ -225,6 +225,9 @@ std::vector<report::CapPoint> Simulator::power_caps(const report::Prediction& p,
     const runtime::Timeline timeline = play_all(p, host, durations);
     const Seconds total = timeline.total.seconds();
     energy += power.gap() * std::max(Seconds{0}, total - timeline.gpu_busy.seconds());
+    // A limit that memory traffic exceeds at the lowest clock is none that the board can hold.
+    constexpr double kRounding = 1e-6;
+    if (i < steps && energy.value > cap.value * total.value * (1 + kRounding)) continue;
     out.push_back({cap, total, energy});
   }
   return out;

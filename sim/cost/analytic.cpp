@@ -3,6 +3,7 @@
 
 #include <variant>
 
+#include "arch/calibration_document.hpp"
 #include "sim/cost/roofline.hpp"
 #include "sim/sm/occupancy.hpp"
 
@@ -19,6 +20,10 @@ void fill_residency(const kernel::Launch& launch, const arch::GpuSpec& gpu, kern
   cost.waves = sm::waves(launch.ctas(), occupancy, gpu.sm);
 }
 
+bool fitted_on(const arch::ResolvedGpu& gpu, const std::string& boards) {
+  return gpu.calibration.has(boards + '.' + arch::calibration_key(gpu.board));
+}
+
 }  // namespace
 
 AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
@@ -30,16 +35,19 @@ AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
       moe_(gpu),
       transfer_(gpu),
       power_(gpu),
-      measured_(arch::is_measured(gpu)) {}
+      measured_(arch::is_measured(gpu)),
+      convolutions_measured_(fitted_on(gpu, "settled.tensor_convolutions")),
+      experts_measured_(fitted_on(gpu, "settled.experts")) {}
 
-/// Laws that were fitted on this board's own times hold the clock that it settles at. So do those of convolutions and
-/// mixtures of experts, whose efficiencies take it in. Tensor-core products and attention were fitted with the power
-/// law, boards of no measurement follow it.
+/// Laws that were fitted on this board's own times hold the clock that it settles at; calibration "settled" names the
+/// boards of convolutions on tensor cores and of mixtures of experts. Tensor-core products and attention were fitted
+/// with the power law, boards of no measurement follow it.
 bool AnalyticEngine::settled(const kernel::Launch& launch) const {
-  if (std::holds_alternative<kernel::ExpertKernel>(launch.detail)) return true;
-  if (std::holds_alternative<kernel::ConvKernel>(launch.detail)) return true;
-  if (launch.tensor_cores || std::holds_alternative<kernel::AttentionKernel>(launch.detail)) return false;
-  return measured_ || std::holds_alternative<kernel::TransferKernel>(launch.detail);
+  if (std::holds_alternative<kernel::TransferKernel>(launch.detail)) return true;
+  if (std::holds_alternative<kernel::ExpertKernel>(launch.detail)) return experts_measured_;
+  if (std::holds_alternative<kernel::AttentionKernel>(launch.detail)) return false;
+  if (!launch.tensor_cores) return measured_;
+  return std::holds_alternative<kernel::ConvKernel>(launch.detail) && convolutions_measured_;
 }
 
 kernel::KernelCost AnalyticEngine::at_own_clock(const kernel::Launch& launch, bool isolated) const {

@@ -33,7 +33,9 @@ class AnalyticEngine final : public kernel::CostModel {
   MoeCost moe_;
   TransferCost transfer_;
   PowerModel power_;
-  bool measured_ = false;  ///< The FP32 laws were fitted on this board.
+  bool measured_ = false;               ///< The FP32 laws were fitted on this board,
+  bool convolutions_measured_ = false;  ///< and those of convolutions on tensor cores,
+  bool experts_measured_ = false;       ///< of mixtures of experts.
 };
 
 }  // namespace voltaic::cost

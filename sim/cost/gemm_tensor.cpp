@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace voltaic::cost {
@@ -53,12 +54,18 @@ void read_own(const arch::ParameterTree& law, std::string_view name, std::vector
   for (std::size_t i = 0; i < tiles.size(); ++i) tiles[i].*member = values[i];
 }
 
-/// Operands whose rows start off 16-byte boundaries are loaded in narrower pieces.
+/// Operands and outputs whose rows start off 16-byte boundaries are moved in narrower pieces.
 double alignment_share(const kernel::GemmProblem& p, const std::vector<double>& unaligned) {
-  const std::int64_t run = std::gcd(p.transpose_a ? p.m : p.k, p.transpose_b ? p.k : p.n);
+  const std::int64_t run = std::gcd(std::gcd(p.transpose_a ? p.m : p.k, p.transpose_b ? p.k : p.n), p.n);
   const double bytes = static_cast<double>(std::gcd<std::int64_t>(run, 16)) * p.a_bytes;
   if (bytes >= 16 || unaligned.size() < 3) return 1;
   return unaligned[bytes >= 8 ? 0 : bytes >= 4 ? 1 : 2];
+}
+
+/// Bytes of one weight in its row: scales lie apart.
+double weight_bytes(const kernel::GemmProblem& p) {
+  if (!p.dequantise) return p.b_bytes;
+  return p.b_bytes < 0.75 ? 0.5 : 1;
 }
 
 /// How far rows of `elements` lie off the start of DRAM pages, from 0 to almost 1.
@@ -83,7 +90,7 @@ TensorProblem::TensorProblem(const kernel::GemmProblem& p, const std::vector<dou
       step_scale(2 / std::max(p.a_bytes, 0.5)),
       issue_scale(alignment_share(p, unaligned)),
       a_off_page(off_page(!p.transpose_a, p.k, p.a_bytes)),
-      w_off_page(off_page(p.transpose_b, p.k, p.b_bytes)) {}
+      w_off_page(off_page(p.transpose_b, p.k, weight_bytes(p))) {}
 
 TensorLaw::TensorLaw(const arch::ParameterTree& law, const arch::ParameterTree& shared)
     : floor_(law.number("floor_s")),
@@ -386,9 +393,16 @@ kernel::KernelCost TensorModel::cost(const kernel::Launch&, const kernel::GemmKe
   const double split = positive(kernel.tile.split_k);
   const TensorTime t = law.time(tile, p, split, machine);
 
+  // Of a wave that waits for DRAM only what it would take with all operands at hand follows the clock.
+  TensorMachine at_hand = machine;
+  at_hand.bandwidth = std::numeric_limits<double>::max();
+  const double clocked = std::min(t.clocked, law.time(tile, p, split, at_hand).clocked);
+  const double moving = t.whole - t.reduce - t.fixed;
+  const double memory = std::sqrt(std::sqrt(std::max(0.0, fourth(moving) - fourth(clocked))));
+
   kernel::KernelCost out;
   const double scale = kernel.tile.time_scale;
-  out.parts = {Seconds{scale * t.fixed}, Seconds{scale * t.memory}, Seconds{scale * t.clocked}};
+  out.parts = {Seconds{scale * t.fixed}, Seconds{scale * memory}, Seconds{scale * clocked}};
   out.time = {scale * (t.whole - t.reduce)};
   out.clock = {machine.clock};
   out.leg(Bound::tensor) = {t.tensor};

@@ -199,6 +199,7 @@ double MoeCost::combine_bytes(const ExpertLaw& law, const ExpertKernel& k) const
 kernel::KernelCost MoeCost::operator()(const kernel::Launch& launch, const ExpertKernel& k) const {
   const ExpertLaw& law = this->law(k.stack);
   kernel::KernelCost cost = whole(law, launch, k);
+  if (k.share == 1) cost.dram_traffic = std::max(cost.dram_traffic, launch.work.traffic());
   if (k.share != 1) {
     cost.time = k.share * cost.time;
     for (Seconds& leg : cost.legs) leg = k.share * leg;

@@ -52,6 +52,7 @@ PowerLaw read_law(const arch::ParameterTree& tree) {
   law.voltage_slope = tree.number("voltage_slope");
   law.voltage_least = tree.number("voltage_least");
   law.clock_least = tree.number("clock_least");
+  law.gap_share = tree.number_or("gap_share", 1);
   law.limit_share = tree.number("limit_share");
   law.controller_s = tree.number("controller_s");
   return law;
@@ -61,6 +62,14 @@ PowerLaw read_law(const arch::ParameterTree& tree) {
 double locked_share(const arch::ResolvedGpu& gpu, double least) {
   if (!gpu.operating.clock) return 1;
   return std::clamp(*gpu.operating.clock / gpu.spec.clocks.boost, least, 1.0);
+}
+
+/// The board as it is sold, whatever was set on it: its voltage curve and its own limit belong to that.
+arch::GpuSpec as_sold(const arch::ResolvedGpu& gpu) {
+  if (!gpu.modified) return gpu.spec;
+  const auto names = arch::gpu_names();
+  if (std::find(names.begin(), names.end(), gpu.board) == names.end()) return gpu.spec;
+  return arch::resolve_gpu(gpu.board).spec;
 }
 
 }  // namespace
@@ -76,20 +85,24 @@ struct PowerModel::Load {
   double time(double f) const { return fixed_s + fourth_root(fourth(memory_s) + fourth(clocked_s / f)); }
 };
 
-PowerModel::PowerModel(const arch::ResolvedGpu& gpu)
+PowerModel::PowerModel(const arch::ResolvedGpu& gpu) : PowerModel(gpu, as_sold(gpu)) {}
+
+PowerModel::PowerModel(const arch::ResolvedGpu& gpu, const arch::GpuSpec& sold)
     : law_(read_law(gpu.calibration.at("power"))),
       boost_(gpu.spec.clocks.boost),
       cap_(law_.limit_share * gpu.operating.power_cap.value_or(gpu.spec.power.limit)),
-      own_limit_(law_.limit_share * gpu.spec.power.limit),
+      own_limit_(law_.limit_share * sold.power.limit),
       l2_rate_{gpu.spec.l2.bytes_per_cycle_per_sm * static_cast<double>(gpu.spec.sm.count) *
                gpu.spec.clocks.boost.value},
+      over_sold_(sold.clocks.boost.value > 0 ? gpu.spec.clocks.boost / sold.clocks.boost : 1),
       most_(locked_share(gpu, law_.clock_least)),
       math_share_(law_.constant_math + (1 - law_.constant_math) * gpu.operating.toggle),
       lane_share_(law_.constant_lanes + (1 - law_.constant_lanes) * gpu.operating.toggle),
       dram_share_(law_.constant_dram + (1 - law_.constant_dram) * gpu.operating.toggle) {}
 
+/// A boost clock beyond the board's own takes the voltage that its curve would have there.
 double PowerModel::voltage(double f) const {
-  return std::max(law_.voltage_least, 1 - law_.voltage_slope * (1 - f));
+  return std::max(law_.voltage_least, 1 - law_.voltage_slope * (1 - f * over_sold_));
 }
 
 /// Of functions that the law knows; special functions of others count twelve each in special_j.
@@ -113,7 +126,9 @@ double PowerModel::switching(const kernel::Launch& launch, const kernel::KernelC
   const double each = launch.tensor_cores ? law_.tensor_j[type] : law_.lane_j[type];
   const kernel::Work& work = launch.work;
   const double lanes = launch.math == DataType::fp64 ? 1 : lane_share_;
-  const double product = (launch.tensor_cores ? math_share_ : lanes) * 2 * work.mac * each;
+  // assumed: half of a sparse product's multiply-adds switch, and choosing their operands costs a tenth of that again
+  constexpr double kSparse = 0.55;
+  const double product = (launch.tensor_cores ? math_share_ : lanes) * (launch.sparse ? kSparse : 1) * 2 * work.mac * each;
   if (const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail)) {
     const double l2_only = std::max(0.0, cost.l2_traffic.value - cost.dram_traffic.value);
     return product + work.other_flop * law_.instruction_j / 2 + function_energy(launch, *vector) + l2_only * law_.l2_j;
@@ -155,7 +170,7 @@ double PowerModel::power(const Load& load, double f) const {
   const double v2 = voltage(f) * voltage(f);
   const double t = load.time(f);
   const double moving = t > 0 ? (v2 * load.switching_j + load.dram_j) / t : 0;
-  return law_.constant_w + law_.clock_w * v2 * f + moving;
+  return law_.constant_w + law_.clock_w * v2 * f * over_sold_ + moving;
 }
 
 /// The largest clock share up to `most` that stays within `watts`; the lowest there is where none does. Power grows
@@ -178,7 +193,13 @@ void PowerModel::apply(const kernel::Launch& launch, kernel::KernelCost& cost, b
   double f = 0;
   if (cost.settled) {
     const double here = clock_under(load, cap_.value, 1);
-    f = cap_ == own_limit_ ? load.at : load.at * std::min(1.0, here / clock_under(load, own_limit_.value, 1));
+    if (cap_ == own_limit_) {
+      f = load.at;
+    } else if (load.at <= most_ && most_ < 1) {
+      f = std::min(load.at, here);  // the lock holds it already
+    } else {
+      f = std::min(1.0, load.at * here / clock_under(load, own_limit_.value, 1));
+    }
     f = std::min(f, most_);
   } else {
     f = clock_under(load, cap_.value, std::min(load.at, most_));
@@ -190,9 +211,10 @@ void PowerModel::apply(const kernel::Launch& launch, kernel::KernelCost& cost, b
     const double quick = load.time(full);
     t = quick * (1 + (t / quick - 1) * quick / (quick + law_.controller_s));
   }
+  double share = f;
   if (f != load.at) {
     // The average over the call: a late controller leaves the first part of a lone one at its full clock.
-    const double share = std::clamp(clock_for(load, t), f, full);
+    share = f < full ? std::clamp(clock_for(load, t), f, full) : f;
     const double stretch = load.at / share;
     const Seconds dram = cost.leg(kernel::Bound::dram);
     for (Seconds& leg : cost.legs) leg = std::min(stretch * leg, Seconds{t});
@@ -201,7 +223,8 @@ void PowerModel::apply(const kernel::Launch& launch, kernel::KernelCost& cost, b
     cost.time = Seconds{t};
     cost.clock = share * boost_;
   }
-  cost.energy = held(power(load, f), power(load, std::min(law_.clock_least, f))) * cost.time;
+  // A late controller lets a lone call exceed the limit.
+  cost.energy = (share > f ? Watts{power(load, share)} : held(power(load, f), power(load, std::min(law_.clock_least, f)))) * cost.time;
 }
 
 /// The clock share at which the load takes `t`; 1 where its time does not move.
@@ -223,7 +246,7 @@ void PowerModel::charge(const kernel::Launch& launch, kernel::KernelCost& cost) 
 
 Watts PowerModel::gap() const {
   const double v2 = voltage(most_) * voltage(most_);
-  return std::min(Watts{law_.constant_w + law_.clock_w * v2 * most_}, cap_);
+  return std::min(Watts{law_.constant_w + law_.gap_share * law_.clock_w * v2 * most_ * over_sold_}, cap_);
 }
 
 Watts PowerModel::unlimited(const kernel::Launch& launch, const kernel::KernelCost& cost) const {

@@ -31,6 +31,7 @@ struct PowerLaw {
   double voltage_slope = 0;    ///< Relative voltage lost per relative clock lost.
   double voltage_least = 1;    ///< Lowest relative voltage.
   double clock_least = 0.1;    ///< Lowest clock over boost that the controller takes.
+  double gap_share = 1;        ///< Of `clock_w` while the host keeps the GPU waiting.
   double limit_share = 1;      ///< Average power it holds, over the limit that was set.
   double controller_s = 1e-3;  ///< Time it needs: shorter calls keep their clock.
 };
@@ -60,6 +61,8 @@ class PowerModel {
   Watts unlimited(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
 
  private:
+  PowerModel(const arch::ResolvedGpu& gpu, const arch::GpuSpec& sold);
+
   struct Load;
   Load load(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
   double switching(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
@@ -74,6 +77,7 @@ class PowerModel {
   Hertz boost_;
   Watts cap_, own_limit_;  ///< Asked for, and the board's own.
   BytesPerSecond l2_rate_;
+  double over_sold_ = 1;   ///< Boost clock over that of the board as sold.
   double most_ = 1;        ///< Locked clock over boost.
   double math_share_ = 1, lane_share_ = 1, dram_share_ = 1;
 };
