@@ -112,7 +112,7 @@ std::vector<const Pair*> members_of(const Validation& v, const Pooled& line) {
 
 /// Axis of "error by size": one unit per family, products and convolutions counted by their arithmetic.
 std::string unit_of(const Pooled& line) {
-  const bool flop = line.name.starts_with("products") || line.name.starts_with("convolution");
+  const bool flop = line.name.find("products") != std::string::npos || line.name.starts_with("convolution");
   return flop ? "FLOP" : (line.name.starts_with("traced") ? "FLOP or bytes" : "bytes");
 }
 

@@ -14,6 +14,7 @@
 #include "sim/report/units.hpp"
 #include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/power_rows.hpp"
+#include "validation/compare/stack_rows.hpp"
 
 namespace voltaic::validation {
 namespace {

@@ -34,7 +34,6 @@ void predict_power_rows(Runner& runner, const CsvTable& table, PowerTable kind,
 
 /// Reasons that say something about the row, not about the model.
 inline constexpr std::string_view kNoWatts = "no measured power", kReference = "reference of its job's times",
-                                  kIdleInside = "watts averaged over idle time",
                                   kCompiling = "watts averaged over compilation";
 
 /// Puts a prediction and its interval into a pair.

@@ -15,6 +15,7 @@
 #include "sim/kernel/attention_shape.hpp"
 #include "sim/report/units.hpp"
 #include "validation/compare/kernel_rows.hpp"
+#include "validation/compare/power_rows.hpp"
 
 namespace voltaic::validation {
 namespace {
@@ -94,6 +95,18 @@ Pair pair_of(const StackRow& row, const Answer& a) {
   pair.fit = row.fit;
   pair.family = row.family;
   pair.explanation = a.explanation;
+  return pair;
+}
+
+/// Mean power of the board while the call's longest kernel follows itself.
+Pair watts_pair(const StackRow& row, const Answer& a) {
+  Pair pair = pair_of(row, a);
+  pair.unit = Unit::watts;
+  pair.mode = "watts";
+  pair.measured = *row.measured_w;
+  pair.family = "watts of " + row.family;
+  const kernel::KernelCost& main = a.timing.main;
+  answer(pair, (main.energy / main.time).value, power_half_width(a.stack->gpu(), "power"));
   return pair;
 }
 
@@ -217,6 +230,7 @@ void predict_stack_rows(Runner& runner, const CsvTable& table, StackTable kind,
     const Answer& a = answers[index];
     if (a.refused.empty()) {
       out.pairs.push_back(pair_of(*row, a));
+      if (row->measured_w && a.timing.main.time.value > 0) out.pairs.push_back(watts_pair(*row, a));
       continue;
     }
     skip(out, a.refused);

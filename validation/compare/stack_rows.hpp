@@ -78,6 +78,7 @@ struct StackRow {
   bool fit = false;
   std::size_t line = 0;
   double measured_s = 0;
+  std::optional<double> measured_w;  ///< Of the board while calls follow each other.
   double size = 0;  ///< FLOP, or bytes of vector operations.
   StackWork work;
 };
@@ -91,7 +92,9 @@ struct StackRows {
 
 /// Rows that are nothing to hold a model of one call against; the reasons say nothing about the model.
 inline constexpr std::string_view kSuspect = "marked suspect", kSuperseded = "superseded by a later upload",
-                                  kCeiling = "a ceiling over a search, not the time of one call";
+                                  kCeiling = "a ceiling over a search, not the time of one call",
+                                  kIdleInside = "watts averaged over idle time",
+                                  kUnknownOperands = "watts of products of k from 30000, operands not known";
 
 /// Rows that can be predicted; throws ConfigError naming file, line and column for values that make no sense.
 StackRows read_stack_rows(const CsvTable& table, StackTable kind, const std::vector<std::string>& gpu_files = {});

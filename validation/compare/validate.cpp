@@ -26,7 +26,7 @@ constexpr std::string_view kFitRow = "fit row", kReportRow = "report row", kOthe
 bool is_left_out(std::string_view reason) {
   constexpr std::array kLeftOut{kFitRow, kReportRow, kOtherGpu, kOtherOp,    kPeer,   kConfig,
                                 kNoTime, kHostOnly,  kSuspect,  kSuperseded, kCeiling,
-                                kNoWatts, kReference, kIdleInside, kCompiling};
+                                kNoWatts, kReference, kIdleInside, kCompiling,  kUnknownOperands};
   return std::find(kLeftOut.begin(), kLeftOut.end(), reason) != kLeftOut.end();
 }
 
