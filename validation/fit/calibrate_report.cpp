@@ -143,7 +143,7 @@ std::string calibration_file(const CalibrationRun& run) {
   Json out;
   const std::string architecture(arch::to_string(run.architecture));
   out["schema"] = "voltaic.calibration/1";
-  out["id"] = architecture + "-fitted";
+  out["id"] = architecture + (run.options.intervals_only ? "-intervals" : "-fitted");
   out["architecture"] = architecture;
   out["date"] = run.options.date;
   if (run.options.alone) out["base"] = "priors";

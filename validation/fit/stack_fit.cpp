@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kFolds = 3;
 constexpr int kRounds = 2;
+constexpr int kIterations = 12, kMoreIterations = 5, kFoldIterations = 2;  // later fits start near their end
 using Rows = std::vector<StackFitRow>;
 using Index = std::vector<std::size_t>;
 
@@ -182,7 +183,7 @@ FitResult Fitter::rounds(const std::vector<FitParameter>& parameters, const arch
   for (int round = 0; round < kRounds; ++round) {
     const Residuals residuals(times_, prior, parameters, sample);
     FitOptions options;
-    options.max_iterations = 20;
+    options.max_iterations = round == 0 ? kIterations : kMoreIterations;
     fit = least_squares(
         parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); }, options, values_of(fit));
     document_ = prior;
@@ -212,7 +213,7 @@ void Fitter::left_out(const FitResult& fit, const arch::CalibrationDocument& pri
     if (!others.empty()) {
       const Residuals residuals(times_, prior, parameters, std::move(others));
       FitOptions options;
-      options.max_iterations = 3;
+      options.max_iterations = kFoldIterations;
       const FitResult part = least_squares(
           parameters, residuals.size(), [&](auto v, auto r) { residuals(v, r); }, options, values_of(fit));
       for (const auto& p : part.parameters) document.set(p.parameter.path, p.value);

@@ -17,7 +17,7 @@
 
 namespace voltaic::validation {
 
-inline constexpr std::size_t kMostFitRows = 1500;   ///< Of a law.
+inline constexpr std::size_t kMostFitRows = 1000;   ///< Of a law.
 inline constexpr std::size_t kMostSpreadRows = 3000;  ///< Fit rows of a call of one release on one board.
 inline constexpr std::size_t kMostReportRows = 1000;  ///< Report rows of the same.
 inline constexpr std::int64_t kLeastShapes = 20;    ///< Distinct fit shapes of a law; fewer determine nothing.

@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kLowQuantile = 0.05, kHighQuantile = 0.95, kHalfWidth = 0.9;
 constexpr double kLeastRatio = 0.01;
-/// A call whose rows left out are further off than this on average is not described by the law.
-constexpr double kHopeless = 0.5;
+/// A call whose rows left out are further off than this on average, in the logarithm, is not described by the law.
+constexpr double kHopeless = 0.4;
 using Group = std::pair<std::size_t, std::string_view>;  ///< Place and call.
 
 /// Half of the steps in which a call's times are stated.
@@ -43,6 +43,12 @@ void fill_quantiles(StackSpread& s) {
   std::sort(s.ratios.begin(), s.ratios.end());
   s.low = quantile(s.ratios, kLowQuantile);
   s.high = quantile(s.ratios, kHighQuantile);
+}
+
+bool is_hopeless(const StackSpread& s) {
+  double sum = 0;
+  for (const double r : s.ratios) sum += std::abs(std::log(r));
+  return sum > kHopeless * static_cast<double>(s.ratios.size());
 }
 
 /// What the report rows of the group say.
@@ -128,7 +134,7 @@ std::vector<KernelSpread> stack_kernels(const StackTimes& times, const arch::Cal
   std::map<std::string, Family> families;
   std::size_t at = 0;
   for (const auto& [group, members] : groups_of(rows)) {
-    if (spread[at++].mape > kHopeless) continue;  // in the same order
+    if (is_hopeless(spread[at++])) continue;  // in the same order
     const double grid = half_grid(times, document, group);
     for (const std::size_t i : members) {
       const kernel::Launch* launch = main_launch(rows[i]);
