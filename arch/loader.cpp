@@ -206,6 +206,18 @@ ResolvedGpu in_session(const ResolvedGpu& gpu, std::string_view session) {
   return out;
 }
 
+namespace {
+
+void check_power(const GpuSpec& gpu) {
+  constexpr Watts kMost{1e5};  // no board takes a tenth of it
+  if (gpu.power.limit > gpu.power.idle && gpu.power.limit <= kMost) return;
+  throw ConfigError(gpu.name, "/power/limit",
+                    fmt::format("expected more than the {} W at idle and at most {} W, got {} W", gpu.power.idle.value,
+                                kMost.value, gpu.power.limit.value));
+}
+
+}  // namespace
+
 ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Override>& overrides,
                         const std::string& calibration_file) {
   auto named = by_name(name_or_file);
@@ -213,6 +225,7 @@ ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Overr
   Description d = named ? std::move(*named) : from_file(name_or_file);
   detail::Calibration calibration = detail::calibration_for(d.spec.architecture, d.board, calibration_file);
   detail::apply_overrides(overrides, d, calibration.tree);
+  check_power(d.spec);
   ResolvedGpu out;
   out.fields = views_of(d);
   out.json = detail::encode_gpu(d);

@@ -79,7 +79,7 @@ SimulationOptions options_for(const Request& request, const workloads::Workload&
 Request prefill_of(const Request& request) {
   if (request.training) throw UsageError("--generate: training generates no tokens; leave --mode training out");
   if (request.phase != workloads::RunPhase::whole) {
-    throw UsageError("--generate: a completion is a prefill and decode steps; leave --phase out");
+    throw UsageError("--generate is a prefill and its decode steps: it needs an autoregressive model and no --phase");
   }
   if (request.context) throw UsageError("--generate: the context grows from the prompt; give that with --seq");
   Request prefill = request;
@@ -164,6 +164,10 @@ report::Prediction Runner::predict(const Request& request) {
   if (request.training && request.framework == kernel::Framework::tensorrt) {
     throw UnsupportedError(
         "--framework tensorrt is an inference engine; --mode training runs under eager, graph or compiled");
+  }
+  const auto& operating = request.operating;
+  if (request.engine == cost::EngineKind::roofline && (operating.power_cap || operating.clock)) {
+    throw UsageError("--engine roofline is the bound at the boost clock: it takes no --power-cap and no --clock");
   }
   const std::string warning = check_precision(sim->gpu().spec, request.resolved_precision());
   check_inference_only(request.training, request.resolved_precision(), request.sparsity);

@@ -135,9 +135,13 @@ void set_engine(Request& r, std::string_view v) {
 }
 
 double quantity(std::string_view option, std::string_view unit, std::string_view example, std::string_view text) {
-  const double value = arch::parse_quantity(text, unit);
-  if (!(value > 0)) refuse(option, example, text);
-  return value;
+  try {
+    const double value = arch::parse_quantity(text, unit);
+    if (value > 0) return value;
+  } catch (const UsageError&) {
+    // Said below, with the option's name.
+  }
+  refuse(option, example, text);
 }
 
 void set_power_cap(Request& r, std::string_view v) {

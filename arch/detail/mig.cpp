@@ -65,8 +65,8 @@ void apply_mig(std::string_view profile_name, Description& d) {
   d.spec.product += " MIG " + profile.name;
   d.modified = true;
   d.notes.push_back(fmt::format(
-      "MIG slice {}: {} SMs, {}, {} of L2 and DRAM bandwidth, no NVLink; clock, power limit and PCIe are "
-      "the board's, shared by all slices",
+      "MIG slice {}: {} SMs, {}, {} of L2 and DRAM bandwidth, no NVLink; clock, power limit, constant watts "
+      "and PCIe are the board's, shared by all slices",
       profile.name, profile.sm_count, format_quantity(profile.memory.value, "bytes"), profile.memory_fraction));
 }
 

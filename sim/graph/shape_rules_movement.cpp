@@ -197,6 +197,7 @@ Types moe_rule(const RuleContext& c) {
     c.require_rank(0, 2, "[tokens, width]");
     c.require_dim(0, 0, tokens, "tokens");
     const std::int64_t experts = c.required_integer("experts", 1);
+    if (c.shape(1)[1] > experts) c.refuse_input(1, fmt::format("at most {} choices, one of each expert", experts));
     const std::int64_t routed = times(tokens, c.shape(1)[1]);
     const std::int64_t even = routed / experts + (routed % experts != 0 ? 1 : 0);
     return {{{experts, c.integer("capacity", even, 0), c.shape(0)[1]}, c.dtype(0)}};

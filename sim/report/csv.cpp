@@ -80,7 +80,8 @@ std::string prediction_csv(const Prediction& p) {
 
 std::string comparison_csv(const Comparison& c) {
   Csv csv;
-  csv.header({"label", "time_s", "low_s", "high_s", "speedup", "samples_per_s", "memory_bytes", "fits", "reason"});
+  csv.header({"label", "time_s", "low_s", "high_s", "speedup", "samples_per_s", "memory_bytes", "fits", "energy_j",
+              "average_power_w", "reason"});
   for (const auto& r : c.rows) {
     csv.cell(r.label);
     csv.cell(r.time.value);
@@ -90,6 +91,8 @@ std::string comparison_csv(const Comparison& c) {
     csv.cell(r.samples_per_s);
     csv.cell(r.memory_bytes);
     csv.cell(std::string_view(r.fits ? "true" : "false"));
+    csv.cell(r.energy_j);
+    csv.cell(r.average_power_w);
     csv.cell(r.reason);
     csv.end();
   }
@@ -101,7 +104,8 @@ std::string sweep_csv(std::span<const SweepPoint> points) {
   if (!points.empty()) {
     for (const auto& [name, value] : points.front().set) csv.cell(name);
   }
-  csv.header({"time_s", "samples_per_s", "tokens_per_s", "memory_bytes", "fits", "energy_j", "cost_usd", "error"});
+  csv.header({"time_s", "samples_per_s", "tokens_per_s", "memory_bytes", "fits", "energy_j", "average_power_w",
+              "cost_usd", "error"});
   for (const auto& p : points) {
     for (const auto& [name, value] : p.set) csv.cell(value);
     const bool ok = p.error.empty();
@@ -111,6 +115,7 @@ std::string sweep_csv(std::span<const SweepPoint> points) {
     ok ? csv.cell(p.memory_bytes) : csv.cell(std::string_view{});
     csv.cell(std::string_view(!ok ? "" : p.fits ? "true" : "false"));
     csv.cell(p.energy_j);
+    csv.cell(p.average_power_w);
     csv.cell(p.cost_usd);
     csv.cell(p.error);
     csv.end();

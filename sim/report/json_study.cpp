@@ -19,6 +19,8 @@ void write_compare_row(JsonWriter& w, const CompareRow& r) {
   w.member("samples_per_s", r.samples_per_s);
   w.member("memory_bytes", r.memory_bytes);
   w.member("fits", r.fits);
+  w.member("energy_j", r.energy_j.value);
+  w.member("average_power_w", r.average_power_w.value);
   w.member("reason", r.reason);
   w.end_object();
 }
@@ -64,7 +66,7 @@ void write_point(JsonWriter& w, const SweepPoint& p) {
   w.key("set");
   write_settings(w, p.set);
   if (!p.error.empty()) {
-    for (const char* name : {"time_s", "throughput", "memory_bytes", "fits", "energy_j", "cost_usd"})
+    for (const char* name : {"time_s", "throughput", "memory_bytes", "fits", "energy_j", "average_power_w", "cost_usd"})
       w.member_null(name);
     w.member("error", p.error);
   } else {
@@ -77,6 +79,7 @@ void write_point(JsonWriter& w, const SweepPoint& p) {
     w.member("memory_bytes", p.memory_bytes);
     w.member("fits", p.fits);
     w.member("energy_j", p.energy_j.value);
+    w.member("average_power_w", p.average_power_w.value);
     w.member("cost_usd", p.cost_usd.value);
     w.member_null("error");
   }

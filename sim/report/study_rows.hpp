@@ -22,6 +22,7 @@ struct CompareRow {
   double speedup = 1;  ///< First row's time over this one's.
   std::int64_t memory_bytes = 0;
   bool fits = true;
+  Optional energy_j, average_power_w;
   std::string reason;  ///< Why not more: one sentence.
 };
 
@@ -61,7 +62,7 @@ struct SweepPoint {
   std::optional<double> tokens_per_s;
   std::int64_t memory_bytes = 0;
   bool fits = true;
-  Optional energy_j;
+  Optional energy_j, average_power_w;
   Optional cost_usd;
 };
 

@@ -86,6 +86,8 @@ report::CompareRow make_row(const report::Prediction& p, std::string label) {
   row.samples_per_s = p.samples_per_s;
   row.memory_bytes = p.memory_total();
   row.fits = p.fits();
+  row.energy_j = p.energy_j;
+  row.average_power_w = p.average_power_w;
   return row;
 }
 

@@ -21,6 +21,7 @@ void fill(report::SweepPoint& point, const report::Prediction& p) {
   point.memory_bytes = p.memory_total();
   point.fits = p.fits();
   point.energy_j = p.energy_j;
+  point.average_power_w = p.average_power_w;
   point.cost_usd = p.cost_usd;
   point.tokens_per_s = p.tokens_per_s;
 }

@@ -20,7 +20,7 @@ struct CommandLine {
   int jobs = 0;
   std::vector<std::string> measured;
   std::string fail_if;
-  std::string fail_above;
+  std::optional<std::string> fail_above;
   std::string kernel;
   std::string split = "all";
   std::string gpu, op;            ///< validate: only these rows; calibrate: the boards.

@@ -70,7 +70,7 @@ int held_against(double limit, const validation::Validation& v) {
 
 int run_validate(const CommandLine& line) {
   if (line.measured.empty()) throw UsageError("validate: expected --measured FILE...");
-  const double limit = line.fail_above.empty() ? -1 : fraction(line.fail_above);
+  const double limit = line.fail_above ? fraction(*line.fail_above) : -1;
   if (!line.report.empty() && line.report == line.output)
     throw UsageError("--report: expected another file than --output");
   keep_apart("--report", line.report, line.measured);

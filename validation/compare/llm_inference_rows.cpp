@@ -103,8 +103,8 @@ void set_power(const CsvTable& table, std::size_t row, Request& request) {
 
 /// An encoder's pass.
 std::string encoder(const CsvTable& table, std::size_t row, const Row& r, LlmAsk& ask) {
-  const auto ms = table.number(row, "latency_ms");
-  if (!ms || !(*ms > 0)) return std::string(kNoTime);
+  const auto seconds = measured_time(table, row, "latency_ms", 1e-3);
+  if (!seconds) return std::string(kNoTime);
   if (r.shape.family == LlmShape::Family::bert) {
     if (r.input == 0) return "sequence length not stated";
     ask.request.seq = r.input;
@@ -114,13 +114,13 @@ std::string encoder(const CsvTable& table, std::size_t row, const Row& r, LlmAsk
       r.shape.image > 0 ? (r.shape.image / kPatch) * (r.shape.image / kPatch) + 1 : r.input;
   if (tokens > kFusedTokens) ask.request.attention = workloads::AttentionForm::unfused;
   ask.pair.mode = ask.request.sparsity ? "encoder 2:4" : "encoder";
-  ask.pair.measured = *ms * 1e-3;
+  ask.pair.measured = *seconds;
   return "";
 }
 
 /// A completion's time, or its time per token where the source gives a rate.
 std::string completion(const CsvTable& table, std::size_t row, const Row& r, LlmAsk& ask) {
-  const auto ms = table.number(row, "latency_ms");
+  const auto seconds = measured_time(table, row, "latency_ms", 1e-3);
   const auto kind = table.text(row, "latency_kind");
   if (r.input == 0) return "prompt length not stated";
   ask.request.seq = r.input;
@@ -128,10 +128,10 @@ std::string completion(const CsvTable& table, std::size_t row, const Row& r, Llm
   const auto reduce = [&](double rows) { return pass_all_reduce_s(r.shape, rows, r.tp, ask.request); };
   const double prompt_reduce = reduce(tokens * static_cast<double>(r.input));
   if (kind == "first token") {
-    if (!ms || !(*ms > 0)) return std::string(kNoTime);
+    if (!seconds) return std::string(kNoTime);
     ask.request.phase = workloads::RunPhase::prefill;
     ask.pair.mode = "prefill";
-    ask.pair.measured = *ms * 1e-3;
+    ask.pair.measured = *seconds;
     ask.communication_s = prompt_reduce;
     return "";
   }
@@ -141,15 +141,15 @@ std::string completion(const CsvTable& table, std::size_t row, const Row& r, Llm
   const double out = static_cast<double>(r.output);
   ask.communication_s = prompt_reduce + (out - 1) * reduce(tokens);
   if (kind.starts_with("per output token")) {
-    if (!ms || !(*ms > 0)) return std::string(kNoTime);
+    if (!seconds) return std::string(kNoTime);
     ask.pair.mode = "decode";  // the rate counts the short prompt in
-    ask.pair.measured = *ms * 1e-3;
+    ask.pair.measured = *seconds;
     ask.times = 1 / out;
     ask.communication_s /= out;
     return "";
   }
-  if (ms && *ms > 0 && !kind.starts_with("percentiles")) {
-    ask.pair.measured = *ms * 1e-3;
+  if (seconds && !kind.starts_with("percentiles")) {
+    ask.pair.measured = *seconds;
     return "";
   }
   const auto rate = table.number(row, "throughput");

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "arch/units/error.hpp"
 #include "validation/compare/kernel_rows.hpp"
 
 namespace voltaic::validation {
@@ -103,6 +104,16 @@ std::string llm_gpu(std::string_view table_gpu) {
     if (theirs == word) return std::string(ours);
   }
   return gpu_of(table_gpu);
+}
+
+std::optional<double> measured_time(const CsvTable& table, std::size_t row, const char* column, double unit) {
+  constexpr double kShortest = 1e-9, kLongest = 1e6;
+  const auto value = table.number(row, column);
+  if (!value) return std::nullopt;
+  const double seconds = *value * unit;
+  if (seconds >= kShortest && seconds <= kLongest) return seconds;
+  throw ConfigError(table.place(row), column,
+                    fmt::format("expected a time from {:g} to {:g}, got {:g}", kShortest / unit, kLongest / unit, *value));
 }
 
 bool is_llm_table(const CsvTable& table) {

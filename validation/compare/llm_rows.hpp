@@ -9,6 +9,7 @@
 // all-reduces are added by one line (llm_models.hpp); pipeline parallelism is left out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ struct LlmAsk {
   double host_added_s = 0;  ///< and this before or after it.
   Pair pair;  ///< All but the prediction.
 };
+
+/// A time in seconds, `unit` of them in the column; nullopt where the cell is empty. Throws ConfigError for times that
+/// no model takes.
+std::optional<double> measured_time(const CsvTable& table, std::size_t row, const char* column, double unit);
 
 /// Empty, or why the row cannot be predicted.
 std::string read_inference_row(const CsvTable& table, std::size_t row, LlmAsk& ask);

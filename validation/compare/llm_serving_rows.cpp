@@ -84,16 +84,19 @@ std::vector<LlmAsk> read_serving_rows(const CsvTable& table, Validation& out) {
       skip(out, reason);
       continue;
     }
-    const auto prompt_ms = table.number(row, "prompt_time_ms");
-    const auto token_ms = table.number(row, "token_time_ms");
-    if (!prompt_ms || !token_ms || !(*prompt_ms > 0) || !(*token_ms > 0)) {
+    const auto prompt = measured_time(table, row, "prompt_time_ms", 1e-3);
+    const auto token = measured_time(table, row, "token_time_ms", 1e-3);
+    if (!prompt || !token) {
       skip(out, std::string(kNoTime));
       continue;
     }
     Times& times = runs[run];
+    if (times.prompt_s.empty() && table.number(row, "avg_power_frac_tdp").value_or(0) > 0) {
+      skip(out, "watts of a group of GPUs: what its links draw is not modelled");
+    }
     if (!times.prompt_s.empty()) skip(out, "repeat of a run, in its median");
-    times.prompt_s.push_back(*prompt_ms * 1e-3);
-    times.token_s.push_back(*token_ms * 1e-3);
+    times.prompt_s.push_back(*prompt);
+    times.token_s.push_back(*token);
   }
   std::vector<LlmAsk> asks;
   for (const auto& [run, times] : runs) {
@@ -128,8 +131,8 @@ std::string read_layer_row(const CsvTable& table, std::size_t row, LlmAsk& ask) 
   const auto phase = table.text(row, "phase");
   const bool prefill = phase == "prefill(seq=2048)";
   if (!prefill && phase != "decode(kv~3072)") return fmt::format("phase {} is unknown", one_line(phase, 40));
-  const auto us = table.number(row, "latency_us");
-  if (!us || !(*us > 0)) return std::string(kNoTime);
+  const auto us = measured_time(table, row, "latency_us", 1e-6);
+  if (!us) return std::string(kNoTime);
   const std::int64_t queries = prefill ? kPrompt : 1, keys = prefill ? kPrompt : kCache, tokens = kBatch * queries;
   const auto matmul = [](std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
     return fmt::format("op:matmul,batch={},m={},n={},k={}", batch, m, n, k);
