@@ -101,7 +101,8 @@ class Check {
     if (key == "correlation" || key == "longest_s") return &like["half_width"];
     if (place.ends_with("/measured_boards")) return &like.front();
     if (const auto protocols = place.rfind("/protocols"); protocols != std::string::npos) {
-      return of_protocol(like, key, std::count(place.begin() + static_cast<std::ptrdiff_t>(protocols), place.end(), '/'));
+      return of_protocol(like, key,
+                         std::count(place.begin() + static_cast<std::ptrdiff_t>(protocols), place.end(), '/'));
     }
     const bool open = place.ends_with("/single_op") || place.ends_with("/intervals");
     if (open) {

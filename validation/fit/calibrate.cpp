@@ -34,8 +34,8 @@ class Calibrator {
     const auto products = [](const FamilyFit& f) { return f.family == FitFamily::linear; };
     if (std::any_of(run_.families.begin(), run_.families.end(), products)) keep_clock_spread();
     if (!stack_rows_.empty()) {
-      run_.stacks = fit_stacks(run_.options.gpus, stack_rows_, run_.options.intervals_only, document_, run_.fitted,
-                               run_.skipped);
+      run_.stacks =
+          fit_stacks(run_.options.gpus, stack_rows_, run_.options.intervals_only, document_, run_.fitted, run_.skipped);
     }
     refuse_nothing();
     return std::move(run_);
@@ -118,7 +118,8 @@ void Calibrator::take(StackRows read) {
 
 void Calibrator::refuse(const std::string& expected, const std::string& found) const {
   std::string why;
-  for (const auto& [reason, n] : run_.skipped) why += fmt::format("{}{} ({})", why.empty() ? "; skipped: " : ", ", reason, n);
+  for (const auto& [reason, n] : run_.skipped)
+    why += fmt::format("{}{} ({})", why.empty() ? "; skipped: " : ", ", reason, n);
   throw UsageError(fmt::format("{} in {}, found {}{}", expected,
                                one_line(fmt::format("{}", fmt::join(run_.options.files, ", "))), found, why));
 }

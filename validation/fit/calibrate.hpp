@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Fits the named parameters of the model to measured single operations.
 //
-// Single operations and kernels of serving stacks (stack_fit.hpp). Only fit rows are used (crc32 of the shape key modulo 10 below 6). Families are fitted one after another: first the
-// time of kernels whose name was observed (chosen by the model where the table names none), then the library's choice.
-// The spread of each family is that of rows left out: the fit rows in folds, each predicted with parameters fitted on
-// the other folds. The library's choice and the priors have seen all fit rows.
+// Rows are single operations, and kernels of serving stacks (stack_fit.hpp). Only fit rows are used (crc32 of the shape
+// key modulo 10 below 6). Families are fitted one after another: first the time of kernels whose name was observed
+// (chosen by the model where the table names none), then the library's choice. The spread of each family is that of
+// rows left out: the fit rows in folds, each predicted with parameters fitted on the other folds. The library's choice
+// and the priors have seen all fit rows.
 #pragma once
 
 #include <cstdint>

@@ -65,10 +65,9 @@ Json stack_spread_json(const StackSpread& s) {
 }
 
 Json law_json(const StackLawFit& f) {
-  return {{"family", to_string(f.law)},           {"rows", f.rows},
-          {"fitted_on", f.fitted_on},             {"refused", f.refused},
-          {"iterations", f.fit.iterations},       {"residual_deviation", rounded(f.fit.noise)},
-          {"mape_prior", rounded(f.mape_prior)},  {"mape", rounded(f.mape)}};
+  return {{"family", to_string(f.law)}, {"rows", f.rows},           {"rows_with_other_kernels", 0},
+          {"refused", f.refused},       {"fitted_on", f.fitted_on}, {"mape_prior", rounded(f.mape_prior)},
+          {"mape", rounded(f.mape)}};
 }
 
 Json kernels_json(const std::vector<KernelSpread>& kernels) {
@@ -88,6 +87,8 @@ Json stacks_json(const StackFit& stacks) {
   j["laws"] = Json::array();
   for (const auto& f : stacks.laws) {
     Json law = law_json(f);
+    law["iterations"] = f.fit.iterations;
+    law["residual_deviation"] = rounded(f.fit.noise);
     law["parameters"] = Json::array();
     for (const auto& p : f.fit.parameters) law["parameters"].push_back(parameter_json(p));
     j["laws"].push_back(std::move(law));
@@ -194,8 +195,8 @@ TextTable parameter_table(const FitResult& fit) {
   for (const auto& p : fit.parameters) {
     const char* remark = !p.determined ? "not determined, prior kept" : p.at_bound ? "at its bound" : "";
     const auto [where, name] = shown(p.parameter.path);
-    table.row({where, name, fmt::format("{:.4g}", p.value), fmt::format("{:.4g}", p.low),
-               fmt::format("{:.4g}", p.high), fmt::format("{:.4g}", p.parameter.prior), remark});
+    table.row({where, name, fmt::format("{:.4g}", p.value), fmt::format("{:.4g}", p.low), fmt::format("{:.4g}", p.high),
+               fmt::format("{:.4g}", p.parameter.prior), remark});
   }
   return table;
 }
@@ -205,7 +206,8 @@ std::string stacks_page(const StackFit& stacks, const report::PageStyle& style) 
   for (const auto& f : stacks.laws) {
     out += fmt::format("{}: {} rows", to_string(f.law), f.rows);
     if (f.fitted_on > 0) {
-      out += fmt::format(", fitted on {}; left out {:.2f} % (prior {:.2f})", f.fitted_on, 100 * f.mape, 100 * f.mape_prior);
+      out += fmt::format(", fitted on {}; left out {:.2f} % (prior {:.2f})", f.fitted_on, 100 * f.mape,
+                         100 * f.mape_prior);
     }
     out += f.refused ? "; REFUSED: worse than the prior on rows left out, every value kept\n" : "\n";
     if (!f.fit.parameters.empty()) out += parameter_table(f.fit).render(style) + "\n";

@@ -255,8 +255,8 @@ void Fitter::fit(StackLawFit& out, const Index& members) {
   }
 }
 
-StackFit Fitter::run(std::vector<const StackRow*> fit_rows, std::vector<const StackRow*> report_rows,
-                     bool spreads_only, std::vector<std::pair<std::string, std::int64_t>>& skipped) {
+StackFit Fitter::run(std::vector<const StackRow*> fit_rows, std::vector<const StackRow*> report_rows, bool spreads_only,
+                     std::vector<std::pair<std::string, std::int64_t>>& skipped) {
   StackFit out;
   rows_ = lowered(fit_rows, &skipped);
   Rows report = lowered(report_rows, nullptr);
@@ -305,8 +305,8 @@ StackFit fit_stacks(const std::vector<std::string>& gpus, const std::vector<Stac
   std::vector<const StackRow*> fit, report;
   for (const StackRow& row : rows) (row.fit ? fit : report).push_back(&row);
   Fitter fitter(times, document, fitted);
-  StackFit out = fitter.run(thinned(fit, times, kMostSpreadRows), thinned(report, times, kMostReportRows), spreads_only,
-                            skipped);
+  StackFit out =
+      fitter.run(thinned(fit, times, kMostSpreadRows), thinned(report, times, kMostReportRows), spreads_only, skipped);
   keep_stack_spread(out.spread, out.kernels, fitted);
   return out;
 }

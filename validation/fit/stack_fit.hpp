@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Fits the numbers of the serving-stack laws to tables of kernels as stacks and suites timed them: tensor-core products,
-// attention, vector kernels, mixtures of experts.
+// Fits the numbers of the serving-stack laws to tables of kernels as stacks and suites timed them: tensor-core
+// products, attention, vector kernels, mixtures of experts.
 //
 // Law by law: the library's kernels are chosen with the numbers at hand, the times fitted with the kernels held, twice
-// where the choice moved. The residual is ln(predicted / measured) over fit rows alone; at most kMostFitRows of a law are
-// fitted on, taken evenly by size. The spread is that of fit rows left out, in three folds.
+// where the choice moved. The residual is ln(predicted / measured) over fit rows alone; at most kMostFitRows of a law
+// are fitted on, taken evenly by size. The spread is that of fit rows left out, in three folds.
 #pragma once
 
 #include <cstdint>
@@ -17,32 +17,32 @@
 
 namespace voltaic::validation {
 
-inline constexpr std::size_t kMostFitRows = 1000;   ///< Of a law.
+inline constexpr std::size_t kMostFitRows = 1000;     ///< Of a law.
 inline constexpr std::size_t kMostSpreadRows = 3000;  ///< Fit rows of a call of one release on one board.
 inline constexpr std::size_t kMostReportRows = 1000;  ///< Report rows of the same.
-inline constexpr std::int64_t kLeastShapes = 20;    ///< Distinct fit shapes of a law; fewer determine nothing.
+inline constexpr std::int64_t kLeastShapes = 20;      ///< Distinct fit shapes of a law; fewer determine nothing.
 
 /// Errors of one call of one release on one board.
 struct StackSpread {
   std::string gpu;
   std::string stack;  ///< Member of "protocols": of the stack, or of how it timed where the stack is none we know.
   std::string release, call;
-  std::int64_t rows = 0, shapes = 0;             ///< Fit rows, each predicted with numbers fitted without it.
+  std::int64_t rows = 0, shapes = 0;  ///< Fit rows, each predicted with numbers fitted without it.
   double mape_prior = 0, mape = 0, bias = 0;
-  double low = 1, high = 1;                      ///< 5 % and 95 % quantile of measured over predicted.
-  std::vector<double> ratios;                    ///< Measured over predicted, sorted.
+  double low = 1, high = 1;    ///< 5 % and 95 % quantile of measured over predicted.
+  std::vector<double> ratios;  ///< Measured over predicted, sorted.
   std::int64_t report_rows = 0;
   double report_mape_prior = 0, report_mape = 0, report_bias = 0;
-  double report_covered = 0;                     ///< Share of the report rows inside the quantiles.
+  double report_covered = 0;  ///< Share of the report rows inside the quantiles.
   bool with_quantiles() const { return shapes >= kLeastShapes; }
 };
 
 struct StackLawFit {
   StackLaw law;
-  std::int64_t rows = 0;    ///< Fit rows.
+  std::int64_t rows = 0;       ///< Fit rows.
   std::int64_t fitted_on = 0;  ///< Of these, taken evenly by size.
   FitResult fit;
-  bool refused = false;  ///< Worse than what it began with on rows left out: every value is kept.
+  bool refused = false;             ///< Worse than what it began with on rows left out: every value is kept.
   double mape_prior = 0, mape = 0;  ///< Of rows left out.
 };
 

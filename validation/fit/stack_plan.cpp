@@ -131,9 +131,9 @@ constexpr Entry kPlan[] = {
 
 /// Of every law: what the protocol adds. The stack's host or its graphs.
 constexpr Entry kProtocol[] = {
-    {LawKind::other, "floor_s", 1e-7, 1e-3, 0.4},        {LawKind::other, "launch_s", 1e-9, 1e-3, 0.4},
+    {LawKind::other, "floor_s", 1e-7, 1e-3, 0.4},         {LawKind::other, "launch_s", 1e-9, 1e-3, 0.4},
     {LawKind::other, "per_sequence_s", 1e-11, 1e-6, 0.4}, {LawKind::other, "per_sequence_large_s", 1e-11, 1e-6, 0.4},
-    {LawKind::other, "row_s", 1e-12, 1e-4, 0.5},         {LawKind::other, "sweep_s", 1e-12, 1e-4, 0.5},
+    {LawKind::other, "row_s", 1e-12, 1e-4, 0.5},          {LawKind::other, "sweep_s", 1e-12, 1e-4, 0.5},
     {LawKind::other, "sweep_latency_s", 1e-9, 1e-4, 0.5},
 };
 

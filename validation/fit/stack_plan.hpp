@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is fitted on rows of serving stacks: by law, the numbers of its kernels with bounds and how far what ships may be
-// off, and those of the protocols under which the rows were timed.
+// What is fitted on rows of serving stacks: by law, the numbers of its kernels with bounds and how far what ships may
+// be off, and those of the protocols under which the rows were timed.
 #pragma once
 
 #include <compare>
@@ -24,8 +24,8 @@ std::string to_string(const StackLaw& law);
 /// Where its numbers stand: "gemm_tensor.laws.two_byte"; empty for kernels whose law is fitted on other tables.
 std::string section_of(const StackLaw& law);
 
-/// The kernel a row is about: the last one, less the sum of a split product's parts. What is written or quantised before
-/// it is not. Null for a row without launches.
+/// The kernel a row is about: the last one, less the sum of a split product's parts. What is written or quantised
+/// before it is not. Null for a row without launches.
 const kernel::Launch* main_launch(const StackFitRow& row);
 
 /// By row. `rows` have launches.

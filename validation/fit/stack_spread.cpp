@@ -52,8 +52,8 @@ bool is_hopeless(const StackSpread& s) {
 }
 
 /// What the report rows of the group say.
-void report(StackSpread& s, const std::vector<std::size_t>& members, double grid,
-            const std::vector<StackFitRow>& rows, const StackTimings& timings, const StackTimings& before) {
+void report(StackSpread& s, const std::vector<std::size_t>& members, double grid, const std::vector<StackFitRow>& rows,
+            const StackTimings& timings, const StackTimings& before) {
   for (const std::size_t i : members) {
     const double measured = rows[i].row->measured_s;
     const double predicted = timings[i].time.value;
@@ -73,8 +73,8 @@ void report(StackSpread& s, const std::vector<std::size_t>& members, double grid
 
 /// Families whose half widths the tables of single operations set.
 bool set_elsewhere(std::string_view family) {
-  constexpr std::array<std::string_view, 6> kFamilies{"elementwise",       "softmax",  "layer_norm", "gemm_simt",
-                                                      "gemm_simt_batched", "conv_simt"};
+  constexpr std::array<std::string_view, 6> kFamilies{"elementwise", "softmax",           "layer_norm",
+                                                      "gemm_simt",   "gemm_simt_batched", "conv_simt"};
   return std::find(kFamilies.begin(), kFamilies.end(), family) != kFamilies.end();
 }
 

@@ -15,8 +15,8 @@ std::vector<StackSpread> stack_spread(const StackTimes& times, const arch::Calib
                                       const StackTimings& before, const std::vector<StackFitRow>& report,
                                       const StackTimings& report_timings, const StackTimings& report_before);
 
-/// By launch family of the row's longest kernel, where it takes most of the call. Calls that the model does not describe
-/// are left out: their quantiles say so.
+/// By launch family of the row's longest kernel, where it takes most of the call. Calls that the model does not
+/// describe are left out: their quantiles say so.
 std::vector<KernelSpread> stack_kernels(const StackTimes& times, const arch::CalibrationDocument& document,
                                         const std::vector<StackFitRow>& rows, const StackTimings& timings,
                                         const std::vector<StackSpread>& spread);

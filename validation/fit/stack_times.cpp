@@ -76,9 +76,8 @@ void StackTimes::lower(const arch::CalibrationDocument& document, std::span<Stac
 StackTimings StackTimes::predict(const arch::CalibrationDocument& document, std::span<const StackFitRow> rows) const {
   const Calls stacks = calls(document, rows);
   StackTimings out(rows.size());
-  tbb::parallel_for(std::size_t{0}, rows.size(), [&](std::size_t i) {
-    out[i] = stacks[rows[i].place]->time(rows[i].launches, rows[i].row->call);
-  });
+  tbb::parallel_for(std::size_t{0}, rows.size(),
+                    [&](std::size_t i) { out[i] = stacks[rows[i].place]->time(rows[i].launches, rows[i].row->call); });
   return out;
 }
 
