@@ -143,6 +143,17 @@ kernel::KernelCost StackCall::price(const kernel::Launch& launch) const {
   return is_lasting(protocol_.timing) ? engine_->cost(launch) : engine_->isolated(launch);
 }
 
+Watts StackCall::lasting_power(std::span<const kernel::Launch> launches) const {
+  Seconds time;
+  Joules energy;
+  for (const kernel::Launch& launch : launches) {
+    const kernel::KernelCost cost = engine_->cost(launch);
+    time += cost.time;
+    energy += cost.energy;
+  }
+  return time > Seconds{0} ? energy / time : Watts{0};
+}
+
 double StackCall::scaling_time(const Numbers& n, std::span<const kernel::Launch> launches) const {
   if (!(n.sweep_elements > 0) || launches.empty()) return 0;
   const auto* gemm = std::get_if<kernel::GemmKernel>(&launches.front().detail);

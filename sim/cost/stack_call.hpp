@@ -62,6 +62,9 @@ class StackCall {
   /// `call`: "gemm", "gemm_int8", "prefill", "decode", "conv_bwd_data", "softmax", "moe", ...
   Timing time(std::span<const kernel::Launch> launches, std::string_view call) const;
 
+  /// Mean power of the board while such calls follow each other.
+  Watts lasting_power(std::span<const kernel::Launch> launches) const;
+
   /// The board in the state in which the stack measured.
   const arch::ResolvedGpu& gpu() const { return gpu_; }
   const kernel::LibraryChoice& library() const { return *library_; }
@@ -71,7 +74,7 @@ class StackCall {
   struct Numbers {
     double floor_s = 0, launch_s = 0, gap_s = 0, exponent = 16;
     double per_sequence_s = 0, per_sequence_large_s = 0;  ///< Decoding; the second for large batches.
-    double grid_s = 0;  ///< Times are multiples of this.
+    double grid_s = 0;                                    ///< Times are multiples of this.
     /// A kernel before a product that finds the scale of each row of activations: one CTA per row, all its threads once
     /// per `sweep_elements`.
     double row_s = 0, sweep_s = 0, sweep_latency_s = 0, sweep_elements = 0;

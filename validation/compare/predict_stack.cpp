@@ -48,6 +48,7 @@ struct Answer {
   const StackRow* row = nullptr;
   const cost::StackCall* stack = nullptr;
   cost::StackCall::Timing timing;
+  Watts watts;  ///< Of products.
   std::string explanation, refused;
 };
 
@@ -69,6 +70,7 @@ void answer(Answer& a) {
     const auto launches = lower_stack(a.row->work, {a.stack->gpu().spec, a.stack->library()});
     a.timing = a.stack->time(launches, a.row->call);
     a.explanation = explain(launches, a.timing);
+    if (std::holds_alternative<ProductCall>(a.row->work)) a.watts = a.stack->lasting_power(launches);
   } catch (const UnsupportedError& e) {
     a.refused = e.what();
     return;
@@ -98,15 +100,14 @@ Pair pair_of(const StackRow& row, const Answer& a) {
   return pair;
 }
 
-/// Mean power of the board while the call's longest kernel follows itself.
+/// Mean power of the board while calls follow each other.
 Pair watts_pair(const StackRow& row, const Answer& a) {
   Pair pair = pair_of(row, a);
   pair.unit = Unit::watts;
   pair.mode = "watts";
   pair.measured = *row.measured_w;
   pair.family = "watts of " + row.family;
-  const kernel::KernelCost& main = a.timing.main;
-  answer(pair, (main.energy / main.time).value, power_half_width(a.stack->gpu(), "power"));
+  answer(pair, a.watts.value, power_half_width(a.stack->gpu(), "power"));
   return pair;
 }
 
@@ -221,7 +222,7 @@ void predict_stack_rows(Runner& runner, const CsvTable& table, StackTable kind,
       const auto id = fmt::format("{}|{}|{}|{}|{}|{}|{}", fmt::ptr(&stack), row.call, row.dtype, row.op, row.key,
                                   row.label, library_of(row.work));
       const auto [at, fresh] = known.emplace(id, answers.size());
-      if (fresh) answers.push_back({&row, &stack, {}, {}, {}});
+      if (fresh) answers.push_back({&row, &stack, {}, {}, {}, {}});
       wanted.emplace_back(&row, at->second);
     }
   }
@@ -230,7 +231,7 @@ void predict_stack_rows(Runner& runner, const CsvTable& table, StackTable kind,
     const Answer& a = answers[index];
     if (a.refused.empty()) {
       out.pairs.push_back(pair_of(*row, a));
-      if (row->measured_w && a.timing.main.time.value > 0) out.pairs.push_back(watts_pair(*row, a));
+      if (row->measured_w && a.watts > Watts{0}) out.pairs.push_back(watts_pair(*row, a));
       continue;
     }
     skip(out, a.refused);
