@@ -210,9 +210,9 @@ namespace {
 
 void check_power(const GpuSpec& gpu) {
   constexpr Watts kMost{1e5};  // no board takes a tenth of it
-  if (gpu.power.limit > gpu.power.idle && gpu.power.limit <= kMost) return;
+  if (gpu.power.limit >= gpu.power.idle && gpu.power.limit <= kMost) return;
   throw ConfigError(gpu.name, "/power/limit",
-                    fmt::format("expected more than the {} W at idle and at most {} W, got {} W", gpu.power.idle.value,
+                    fmt::format("expected at least the {} W at idle and at most {} W, got {} W", gpu.power.idle.value,
                                 kMost.value, gpu.power.limit.value));
 }
 

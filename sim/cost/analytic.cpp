@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sim/cost/analytic.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "arch/calibration_document.hpp"
@@ -24,16 +26,28 @@ bool fitted_on(const arch::ResolvedGpu& gpu, const std::string& boards) {
   return gpu.calibration.has(boards + '.' + arch::calibration_key(gpu.board));
 }
 
+arch::ResolvedGpu with_operands_at_hand(const arch::ResolvedGpu& gpu) {
+  constexpr double kFaster = 1e9;
+  arch::ResolvedGpu out = gpu;
+  out.spec.dram.peak_bandwidth = kFaster * gpu.spec.dram.peak_bandwidth;
+  out.spec.dram.idle_latency = gpu.spec.dram.idle_latency / kFaster;
+  return out;
+}
+
+double fourth(double x) {
+  return x * x * x * x;
+}
+
 }  // namespace
+
+AnalyticEngine::Laws::Laws(const arch::ResolvedGpu& gpu)
+    : gemm(gpu), conv(gpu), vector(gpu), attention(gpu), moe(gpu), transfer(gpu) {}
 
 AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
     : gpu_(gpu.spec),
-      gemm_(gpu),
-      conv_(gpu),
-      vector_(gpu),
-      attention_(gpu),
-      moe_(gpu),
-      transfer_(gpu),
+      at_hand_gpu_(with_operands_at_hand(gpu)),
+      laws_(gpu),
+      at_hand_(at_hand_gpu_),
       power_(gpu),
       measured_(arch::is_measured(gpu)),
       convolutions_measured_(fitted_on(gpu, "settled.tensor_convolutions")),
@@ -50,22 +64,33 @@ bool AnalyticEngine::settled(const kernel::Launch& launch) const {
   return std::holds_alternative<kernel::ConvKernel>(launch.detail) && convolutions_measured_;
 }
 
-kernel::KernelCost AnalyticEngine::at_own_clock(const kernel::Launch& launch, bool isolated) const {
-  if (const auto* gemm = std::get_if<kernel::GemmKernel>(&launch.detail)) return gemm_(launch, *gemm, isolated);
-  if (const auto* conv = std::get_if<kernel::ConvKernel>(&launch.detail)) return conv_(launch, *conv);
-  if (const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail)) {
-    return isolated ? vector_.isolated(launch, *vector) : vector_(launch, *vector);
+kernel::KernelCost AnalyticEngine::Laws::operator()(const kernel::Launch& launch, bool isolated) const {
+  if (const auto* k = std::get_if<kernel::GemmKernel>(&launch.detail)) return gemm(launch, *k, isolated);
+  if (const auto* k = std::get_if<kernel::ConvKernel>(&launch.detail)) return conv(launch, *k);
+  if (const auto* k = std::get_if<kernel::VectorKernel>(&launch.detail)) {
+    return isolated ? vector.isolated(launch, *k) : vector(launch, *k);
   }
-  if (const auto* attention = std::get_if<kernel::AttentionKernel>(&launch.detail)) return attention_(launch, *attention);
-  if (const auto* experts = std::get_if<kernel::ExpertKernel>(&launch.detail)) return moe_(launch, *experts);
-  return transfer_(std::get<kernel::TransferKernel>(launch.detail));
+  if (const auto* k = std::get_if<kernel::AttentionKernel>(&launch.detail)) return attention(launch, *k);
+  if (const auto* k = std::get_if<kernel::ExpertKernel>(&launch.detail)) return moe(launch, *k);
+  return transfer(std::get<kernel::TransferKernel>(launch.detail));
+}
+
+/// What a kernel would take with all operands at hand follows the clock; what remains of its time is memory's. More
+/// bandwidth leaves the first and shortens the second, so that it is never slower at any clock.
+void AnalyticEngine::set_parts(const kernel::Launch& launch, bool isolated, kernel::KernelCost& cost) const {
+  const double t = cost.time.value - cost.parts.fixed.value;
+  const double clocked = std::min(t, at_hand_(launch, isolated).time.value - cost.parts.fixed.value);
+  if (!(clocked > 0)) return;
+  const double memory = std::sqrt(std::sqrt(std::max(0.0, fourth(t) - fourth(clocked))));
+  cost.parts = {cost.parts.fixed, Seconds{memory}, Seconds{clocked}};
 }
 
 kernel::KernelCost AnalyticEngine::priced(const kernel::Launch& launch, bool isolated) const {
-  kernel::KernelCost cost = at_own_clock(launch, isolated);
+  kernel::KernelCost cost = laws_(launch, isolated);
   if (!std::holds_alternative<kernel::TransferKernel>(launch.detail)) {
     respect_roofline(launch, gpu_, cost);
     fill_residency(launch, gpu_, cost);
+    set_parts(launch, isolated, cost);
   }
   cost.settled = settled(launch);
   power_.apply(launch, cost, isolated);

@@ -21,17 +21,25 @@ class AnalyticEngine final : public kernel::CostModel {
   kernel::KernelCost isolated(const kernel::Launch& launch) const override { return priced(launch, true); }
 
  private:
-  kernel::KernelCost at_own_clock(const kernel::Launch& launch, bool isolated) const;
+  /// The laws of one GPU, which must outlive them.
+  struct Laws {
+    explicit Laws(const arch::ResolvedGpu& gpu);
+    kernel::KernelCost operator()(const kernel::Launch& launch, bool isolated) const;
+
+    GemmCost gemm;
+    ConvCost conv;
+    VectorCost vector;
+    AttentionCost attention;
+    MoeCost moe;
+    TransferCost transfer;
+  };
   bool settled(const kernel::Launch& launch) const;
+  void set_parts(const kernel::Launch& launch, bool isolated, kernel::KernelCost& cost) const;
   kernel::KernelCost priced(const kernel::Launch& launch, bool isolated) const;
 
   const arch::GpuSpec& gpu_;
-  GemmCost gemm_;
-  ConvCost conv_;
-  VectorCost vector_;
-  AttentionCost attention_;
-  MoeCost moe_;
-  TransferCost transfer_;
+  const arch::ResolvedGpu at_hand_gpu_;  ///< The GPU with all operands at hand: DRAM takes no time.
+  const Laws laws_, at_hand_;
   PowerModel power_;
   bool measured_ = false;               ///< The FP32 laws were fitted on this board,
   bool convolutions_measured_ = false;  ///< and those of convolutions on tensor cores,

@@ -221,9 +221,6 @@ kernel::KernelCost AttentionCost::operator()(const kernel::Launch& launch, const
   const double l2_rate = gpu_.l2.bytes_per_cycle_per_sm * d(gpu_.sm.count) * gpu_.clocks.boost.value;
   if (l2_rate > 0) cost.leg(Bound::l2) = Seconds{legs.l2_bytes / l2_rate};
   cost.leg(Bound::latency) = Seconds{std::max(0.0, legs.time - std::max(legs.math, legs.dram))};
-  // Waits, splits and merges follow the clock as products do; only the stream of keys and values does not.
-  const double stream = std::min(1.0, legs.time > 0 ? legs.dram / legs.time : 0);
-  cost.parts = {Seconds{0}, Seconds{stream * legs.time}, Seconds{legs.time * std::pow(1 - std::pow(stream, 4), 0.25)}};
   respect_roofline(launch, gpu_, cost);
   return cost;
 }

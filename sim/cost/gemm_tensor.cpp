@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace voltaic::cost {
@@ -393,16 +392,9 @@ kernel::KernelCost TensorModel::cost(const kernel::Launch&, const kernel::GemmKe
   const double split = positive(kernel.tile.split_k);
   const TensorTime t = law.time(tile, p, split, machine);
 
-  // Of a wave that waits for DRAM only what it would take with all operands at hand follows the clock.
-  TensorMachine at_hand = machine;
-  at_hand.bandwidth = std::numeric_limits<double>::max();
-  const double clocked = std::min(t.clocked, law.time(tile, p, split, at_hand).clocked);
-  const double moving = t.whole - t.reduce - t.fixed;
-  const double memory = std::sqrt(std::sqrt(std::max(0.0, fourth(moving) - fourth(clocked))));
-
   kernel::KernelCost out;
   const double scale = kernel.tile.time_scale;
-  out.parts = {Seconds{scale * t.fixed}, Seconds{scale * memory}, Seconds{scale * clocked}};
+  out.parts.fixed = {scale * t.fixed};  // of the rest the engine tells what follows the clock
   out.time = {scale * (t.whole - t.reduce)};
   out.clock = {machine.clock};
   out.leg(Bound::tensor) = {t.tensor};

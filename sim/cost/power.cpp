@@ -148,7 +148,7 @@ PowerModel::Load PowerModel::load(const kernel::Launch& launch, const kernel::Ke
   double clocked = parts.clocked.value;
   out.fixed_s = parts.fixed.value;
   out.memory_s = parts.memory.value;
-  if (!(out.fixed_s + out.memory_s + clocked > 0)) {
+  if (!(out.memory_s + clocked > 0)) {
     out.memory_s = cost.leg(kernel::Bound::dram).value;
     for (std::size_t b = 0; b < kernel::kBounds; ++b) {
       if (static_cast<kernel::Bound>(b) != kernel::Bound::dram) clocked = std::max(clocked, cost.legs[b].value);
