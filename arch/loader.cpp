@@ -182,14 +182,16 @@ constexpr double kLeastClockShare = 0.15;
 void operate(ResolvedGpu& gpu, const OperatingPoint& point) {
   const PowerSpec& power = gpu.spec.power;
   if (point.power_cap && !(*point.power_cap > power.idle && *point.power_cap <= power.limit)) {
-    throw UsageError(fmt::format("--power-cap: expected more than the {} W that {} idles at and at most its limit of {} W, got {} W",
-                                 power.idle.value, gpu.spec.name, power.limit.value, point.power_cap->value));
+    throw UsageError(
+        fmt::format("--power-cap: expected more than the {} W that {} idles at and at most its limit of {} W, got {} W",
+                    power.idle.value, gpu.spec.name, power.limit.value, point.power_cap->value));
   }
   const Hertz boost = gpu.spec.clocks.boost;
   if (point.clock && !(*point.clock >= kLeastClockShare * boost && *point.clock <= boost)) {
     throw UsageError(fmt::format("--clock: expected {} to {}, the boost clock of {}, got {}",
-                                 format_quantity(kLeastClockShare * boost.value, "hz"), format_quantity(boost.value, "hz"),
-                                 gpu.spec.name, format_quantity(point.clock->value, "hz")));
+                                 format_quantity(kLeastClockShare * boost.value, "hz"),
+                                 format_quantity(boost.value, "hz"), gpu.spec.name,
+                                 format_quantity(point.clock->value, "hz")));
   }
   gpu.operating = point;
 }

@@ -37,8 +37,8 @@ struct ResolvedGpu {
   std::vector<FieldView> fields;   ///< Every number of the spec in file order.
   std::vector<std::string> notes;  ///< What was assumed: "MIG slice ...", "--set gpu.sm.count=54".
   OperatingPoint operating;
-  bool modified = false;           ///< True for user files, MIG slices and --set: intervals widen.
-  std::string json;                ///< The resolved description as JSON text.
+  bool modified = false;  ///< True for user files, MIG slices and --set: intervals widen.
+  std::string json;       ///< The resolved description as JSON text.
 };
 
 /// One `--set path=value` as typed. `path*=factor` multiplies.
@@ -62,8 +62,8 @@ std::vector<std::string> gpu_names();
 ResolvedGpu resolve_gpu(const std::string& name_or_file, const std::vector<Override>& overrides = {},
                         const std::string& calibration_file = "");
 
-/// Sets how the board is run; throws UsageError for a cap above the board's limit or not above its idle watts, and for a
-/// clock above boost: no board has them.
+/// Sets how the board is run; throws UsageError for a cap above the board's limit or not above its idle watts, and for
+/// a clock above boost: no board has them.
 void operate(ResolvedGpu& gpu, const OperatingPoint& point);
 
 /// True where the FP32 laws were fitted on this very board ("extrapolation.measured_boards").

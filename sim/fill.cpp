@@ -129,8 +129,9 @@ void fill_energy(report::Prediction& p, const FillInput& in, const std::vector<d
     const Watts cap = in.gpu.operating.power_cap.value_or(in.gpu.spec.power.limit);
     constexpr double kRounding = 1e-6;
     if (*p.average_power_w.value > cap.value * (1 + kRounding)) {
-      p.warnings.push_back(fmt::format("the board cannot hold {:.0f} W: at its lowest clock the step still takes {:.0f} W",
-                                       cap.value, *p.average_power_w.value));
+      p.warnings.push_back(
+          fmt::format("the board cannot hold {:.0f} W: at its lowest clock the step still takes {:.0f} W", cap.value,
+                      *p.average_power_w.value));
     }
   } else {
     p.average_power_w.reason = "nothing runs";

@@ -188,7 +188,8 @@ void add_unmodelled(Prediction& p, const Prediction& step, std::int64_t steps) {
   for (const auto& u : step.unmodelled) {
     const auto same = std::find_if(p.unmodelled.begin(), p.unmodelled.end(),
                                    [&](const auto& x) { return x.op == u.op && x.reason == u.reason; });
-    auto& row = same != p.unmodelled.end() ? *same : p.unmodelled.emplace_back(report::Unmodelled{u.op, 0, u.reason, 0});
+    auto& row =
+        same != p.unmodelled.end() ? *same : p.unmodelled.emplace_back(report::Unmodelled{u.op, 0, u.reason, 0});
     row.count += steps * u.count;
     row.bytes += static_cast<double>(steps) * u.bytes;
   }

@@ -33,7 +33,8 @@ std::vector<report::LayerRow> layer_rows(const report::Prediction& p,
     if (layers.empty() || !(key == last)) {
       const auto [found, fresh] = index.try_emplace(key, layers.size());
       if (fresh) {
-        layers.push_back({std::string(key.name), std::string(graph::to_string(node.op)), key.phase, {}, {}, {}, 0, 0, 0});
+        layers.push_back(
+            {std::string(key.name), std::string(graph::to_string(node.op)), key.phase, {}, {}, {}, 0, 0, 0});
       }
       at = found->second;
       last = key;

@@ -35,7 +35,8 @@ std::string engine_text(const arch::GpuSpec& gpu, graph::Precision precision) {
                        graph::to_string(precision), gpu.name);
   }
   return fmt::format(
-      "{0}: scales are fixed when the engine is built; activations that products of {0} read and write stay {0} between "
+      "{0}: scales are fixed when the engine is built; activations that products of {0} read and write stay {0} "
+      "between "
       "kernels; norms, softmax and attention compute in fp16",
       graph::to_string(precision));
 }

@@ -10,8 +10,8 @@
 
 namespace voltaic {
 
-/// The precision that an inference engine runs when it is asked for `precision`: where only CUDA cores multiply int8 and
-/// tensor cores multiply fp16, it finds its fp16 kernels faster.
+/// The precision that an inference engine runs when it is asked for `precision`: where only CUDA cores multiply int8
+/// and tensor cores multiply fp16, it finds its fp16 kernels faster.
 graph::Precision engine_precision(const arch::GpuSpec& gpu, graph::Precision precision);
 
 /// Sentences for `assumptions`: how weights and activations are stored and converted. `engine`: the GPU of an inference

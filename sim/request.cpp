@@ -127,8 +127,7 @@ std::shared_ptr<const Simulator> Runner::simulator(const Request& request) {
     arch::ResolvedGpu gpu = arch::resolve_gpu(request.gpu, request.overrides, request.calibration);
     arch::operate(gpu, request.operating);
     if (request.busy_s > 0) gpu = cost::busy_for(gpu, Seconds{request.busy_s});
-    return std::make_shared<const Simulator>(std::make_shared<const arch::ResolvedGpu>(std::move(gpu)),
-                                             request.engine);
+    return std::make_shared<const Simulator>(std::make_shared<const arch::ResolvedGpu>(std::move(gpu)), request.engine);
   });
 }
 

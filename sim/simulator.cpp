@@ -248,8 +248,8 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
   std::vector<std::shared_ptr<const PricedNode>> priced;
   impl_->price_all(p, options, priced);
   if (options.sparsity) store_unused_sparsity_dense(p);
-  p.assumptions = storage_assumptions(options.precision, options.sparsity,
-                                      is_engine(options) ? &impl_->gpu->spec : nullptr);
+  p.assumptions =
+      storage_assumptions(options.precision, options.sparsity, is_engine(options) ? &impl_->gpu->spec : nullptr);
   const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
   std::vector<std::vector<Seconds>> durations(p.distinct.size());
   for (std::size_t d = 0; d < p.distinct.size(); ++d) {

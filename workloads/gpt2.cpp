@@ -61,8 +61,8 @@ class Gpt2 {
   TensorId attention(Dim layer, TensorId x) {
     const Dim width = c_.heads * head_dim();
     const TensorId qkv = conv1d("c_attn", w_.layer_norm("ln_1", x), 3 * width);
-    const auto parts = w_.apply_multiple(OpType::split, "split", {qkv},
-                                         attributes({{"sizes", Shape{width, width, width}}}), 3);
+    const auto parts =
+        w_.apply_multiple(OpType::split, "split", {qkv}, attributes({{"sizes", Shape{width, width, width}}}), 3);
     w_.host_calls(6);
     const TensorId q = split_heads(w_, "query", parts[0], c_.heads);
     const TensorId new_k = split_heads(w_, "key", parts[1], c_.heads);

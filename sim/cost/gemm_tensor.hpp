@@ -41,17 +41,17 @@ struct TensorTile {
   double stages = 3;
   int ctas_per_sm = 1;
   int warp_m = 64, warp_n = 64;
-  double least_m = 1, most_m = 1e18, least_k = 1;            ///< Problems that it serves.
-  double issue = 1, prologue = 1, store = 1, extra_s = 0;    ///< Its own share of the law's numbers.
+  double least_m = 1, most_m = 1e18, least_k = 1;          ///< Problems that it serves.
+  double issue = 1, prologue = 1, store = 1, extra_s = 0;  ///< Its own share of the law's numbers.
 };
 
 struct TensorProblem {
   TensorProblem(const kernel::GemmProblem& problem, const std::vector<double>& unaligned);
   double b, m, n, k;
-  double a, w, o;      ///< Bytes of one element of activation, weight, output.
-  double w_shared;     ///< Bytes of one weight as warps read it from shared memory.
-  double step_scale;   ///< Tile k step over that for two-byte operands.
-  double issue_scale;  ///< Share of the rate left to operands that are not aligned to 16 bytes.
+  double a, w, o;                 ///< Bytes of one element of activation, weight, output.
+  double w_shared;                ///< Bytes of one weight as warps read it from shared memory.
+  double step_scale;              ///< Tile k step over that for two-byte operands.
+  double issue_scale;             ///< Share of the rate left to operands that are not aligned to 16 bytes.
   double a_off_page, w_off_page;  ///< 1 - gcd(row bytes, 2 KiB) / 2 KiB of operands contiguous along k, else 0.
 };
 

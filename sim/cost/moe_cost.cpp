@@ -126,7 +126,8 @@ double MoeCost::rate(const kernel::Launch& launch) const {
 
 double MoeCost::tile_time(const ExpertLaw& law, const Product& p, const Tile& tile, kernel::KernelCost& cost) const {
   const double odd = std::fmod(p.k, 16) != 0 ? 1 + law.unaligned : 1;
-  const double cycles = tile.rows * tile.columns * p.k / (p.rate * tile.efficiency) * tile.slow * odd + law.prologue_cycles;
+  const double cycles =
+      tile.rows * tile.columns * p.k / (p.rate * tile.efficiency) * tile.slow * odd + law.prologue_cycles;
   const double tiles = tile.blocks * std::ceil(p.n / tile.columns) / sms_ * cycles / clock_;
   const double bytes = p.kernel.load.touched * p.n * p.k * p.kernel.weight_bytes;
   const double weights = bytes * odd / (tile.stream * bandwidth_);
@@ -150,8 +151,10 @@ void MoeCost::product_time(const ExpertLaw& law, const Product& p, kernel::Kerne
   const auto best_of = [&](double first_columns) {
     for (std::size_t i = 0; i < kRows.size(); ++i) {
       const double efficiency = law.tuned_efficiency * law.tile_shares[i];
-      tile_time(law, p, {count(kRows[i]), i == 0 ? first_columns : 128, blocks_of(law, k, kRows[i]), efficiency,
-                         law.narrow_stream, law.wide_latency}, cost);
+      tile_time(law, p,
+                {count(kRows[i]), i == 0 ? first_columns : 128, blocks_of(law, k, kRows[i]), efficiency,
+                 law.narrow_stream, law.wide_latency},
+                cost);
     }
   };
   if (law.tiles == ExpertTiles::best) return best_of(128);
@@ -176,15 +179,17 @@ void MoeCost::product_time(const ExpertLaw& law, const Product& p, kernel::Kerne
   const bool apart = p.first && !(law.foreign_slots && k.gathered);
   const double slow = 1 + (law.spill + (apart ? law.spill_spread : 0)) * x * x / (1 + x * x);
   if (entering(law, k) <= count(k.local_experts)) {
-    tile_time(law, p, {16, 32, blocks_of(law, k, 16), law.narrow_efficiency, law.narrow_stream, law.narrow_latency, slow},
+    tile_time(law, p,
+              {16, 32, blocks_of(law, k, 16), law.narrow_efficiency, law.narrow_stream, law.narrow_latency, slow},
               cost);
   } else {
-    tile_time(law, p, {64, 64, blocks_of(law, k, 64), law.wide_efficiency, law.wide_stream, law.wide_latency, slow}, cost);
+    tile_time(law, p, {64, 64, blocks_of(law, k, 64), law.wide_efficiency, law.wide_stream, law.wide_latency, slow},
+              cost);
   }
 }
 
-/// Bytes of two per element: the activation reads gate and up and writes their product; the sum reads a token's rows and
-/// writes one. A library's sum goes through four-byte rows.
+/// Bytes of two per element: the activation reads gate and up and writes their product; the sum reads a token's rows
+/// and writes one. A library's sum goes through four-byte rows.
 double MoeCost::combine_bytes(const ExpertLaw& law, const ExpertKernel& k) const {
   const double hidden = count(k.hidden), inner = count(k.inner), top_k = count(k.top_k);
   const double rows = rows_between(law, k);
@@ -224,9 +229,7 @@ kernel::KernelCost MoeCost::whole(const ExpertLaw& law, const kernel::Launch& la
     case ExpertPart::up:
       product_time(law, {k, count(k.gate_width) * count(k.inner), count(k.hidden), true, rate(launch)}, cost);
       break;
-    case ExpertPart::down:
-      product_time(law, {k, count(k.hidden), count(k.inner), false, rate(launch)}, cost);
-      break;
+    case ExpertPart::down: product_time(law, {k, count(k.hidden), count(k.inner), false, rate(launch)}, cost); break;
     case ExpertPart::combine:
       cost.dram_traffic = Bytes{combine_bytes(law, k)};
       cost.l2_traffic = cost.dram_traffic;

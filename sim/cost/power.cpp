@@ -128,7 +128,8 @@ double PowerModel::switching(const kernel::Launch& launch, const kernel::KernelC
   const double lanes = launch.math == DataType::fp64 ? 1 : lane_share_;
   // assumed: half of a sparse product's multiply-adds switch, and choosing their operands costs a tenth of that again
   constexpr double kSparse = 0.55;
-  const double product = (launch.tensor_cores ? math_share_ : lanes) * (launch.sparse ? kSparse : 1) * 2 * work.mac * each;
+  const double product =
+      (launch.tensor_cores ? math_share_ : lanes) * (launch.sparse ? kSparse : 1) * 2 * work.mac * each;
   if (const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail)) {
     const double l2_only = std::max(0.0, cost.l2_traffic.value - cost.dram_traffic.value);
     return product + work.other_flop * law_.instruction_j / 2 + function_energy(launch, *vector) + l2_only * law_.l2_j;
@@ -224,7 +225,9 @@ void PowerModel::apply(const kernel::Launch& launch, kernel::KernelCost& cost, b
     cost.clock = share * boost_;
   }
   // A late controller lets a lone call exceed the limit.
-  cost.energy = (share > f ? Watts{power(load, share)} : held(power(load, f), power(load, std::min(law_.clock_least, f)))) * cost.time;
+  cost.energy =
+      (share > f ? Watts{power(load, share)} : held(power(load, f), power(load, std::min(law_.clock_least, f)))) *
+      cost.time;
 }
 
 /// The clock share at which the load takes `t`; 1 where its time does not move.

@@ -20,9 +20,9 @@ struct PowerLaw {
   double l2_j = 0;        ///< Per byte that L2 serves without DRAM.
   /// Per operation (a multiply-add is two) on random operands, by the type multiplied.
   std::array<double, kDataTypes.size()> tensor_j{}, lane_j{};
-  double dram_fp16 = 1;        ///< Times the energy of DRAM traffic, for random FP16 operands.
-  double instruction_j = 0;    ///< Per instruction of one lane: operations outside products count as half of one.
-  double special_j = 0;        ///< Per special function.
+  double dram_fp16 = 1;      ///< Times the energy of DRAM traffic, for random FP16 operands.
+  double instruction_j = 0;  ///< Per instruction of one lane: operations outside products count as half of one.
+  double special_j = 0;      ///< Per special function.
   /// Instructions of one lane per element of a pointwise function, by name; the gradient takes as many.
   std::map<std::string, double, std::less<>> function_instructions;
   double constant_math = 1;    ///< Share of the energy of tensor-core products on operands that never change.
@@ -77,8 +77,8 @@ class PowerModel {
   Hertz boost_;
   Watts cap_, own_limit_;  ///< Asked for, and the board's own.
   BytesPerSecond l2_rate_;
-  double over_sold_ = 1;   ///< Boost clock over that of the board as sold.
-  double most_ = 1;        ///< Locked clock over boost.
+  double over_sold_ = 1;  ///< Boost clock over that of the board as sold.
+  double most_ = 1;       ///< Locked clock over boost.
   double math_share_ = 1, lane_share_ = 1, dram_share_ = 1;
 };
 

@@ -11,7 +11,8 @@
 
 namespace voltaic::cost {
 
-/// One kernel's constants; cycles are SM cycles at the boost clock. What each was fitted on stands in section "serving".
+/// One kernel's constants; cycles are SM cycles at the boost clock. What each was fitted on stands in section
+/// "serving".
 struct ServingLaw {
   double fixed_cycles = 0;      ///< Launch ramp and drain.
   double l2_share = 0.6;        ///< Share of the L2 bandwidth of the spec.

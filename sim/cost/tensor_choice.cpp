@@ -164,9 +164,8 @@ std::vector<TensorChoice::Candidate> TensorChoice::candidates(const TensorLaw& l
   std::vector<Candidate> out;
   out.reserve(law.tiles().size() * kSplits.size());
   const auto all = [&](auto test) { return std::all_of(law.tiles().begin(), law.tiles().end(), test); };
-  const bool all_padding = all([&](const TensorTile& t) {
-    return t.family != TensorFamily::tiled || mostly_padding(t, p) || !serves(t, p);
-  });
+  const bool all_padding = all(
+      [&](const TensorTile& t) { return t.family != TensorFamily::tiled || mostly_padding(t, p) || !serves(t, p); });
   for (std::size_t i = 0; i < law.tiles().size(); ++i) {
     const TensorTile& tile = law.tiles()[i];
     if (!serves(tile, p)) continue;
@@ -175,8 +174,8 @@ std::vector<TensorChoice::Candidate> TensorChoice::candidates(const TensorLaw& l
     const double tiles = std::ceil(p.m / tile.tile_m) * std::ceil(p.n / tile.tile_n) * p.b;
     const double slots = reference.sms * tile.ctas_per_sm;
     for (const double split : kSplits) {
-      if (split > 1 && (whole || split > most_split_ || p.k / split < 2 * tile.k_step * p.step_scale ||
-                        tiles * split > 6 * slots)) {
+      if (split > 1 &&
+          (whole || split > most_split_ || p.k / split < 2 * tile.k_step * p.step_scale || tiles * split > 6 * slots)) {
         break;
       }
       if (split > 1 && tiles * split > 1.01 * slots && p.k / split < 2048) continue;

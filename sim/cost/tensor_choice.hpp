@@ -18,10 +18,11 @@ enum class TensorRule : std::uint8_t {
   by_m,     ///< The first tile that is made for so many rows.
 };
 
-/// Weights of a kernel's score, calibration "choice". With t its time at the boost clock, tl the same with waves counted
-/// in fractions, C its CTAs on P SMs, v = C / resident CTAs, s parts of k, L = ln(k/640), G = ln(mn/1e5), h = 1 where a
-/// part of k is shorter than the pipeline:
-///     U = time ln t + smooth ln tl + fill ln(v/ceil v) + pad ln(padded mn/mn) + area ln(tile)min(1,v) + sm ln min(1,C/P)
+/// Weights of a kernel's score, calibration "choice". With t its time at the boost clock, tl the same with waves
+/// counted in fractions, C its CTAs on P SMs, v = C / resident CTAs, s parts of k, L = ln(k/640), G = ln(mn/1e5), h = 1
+/// where a part of k is shorter than the pipeline:
+///     U = time ln t + smooth ln tl + fill ln(v/ceil v) + pad ln(padded mn/mn) + area ln(tile)min(1,v) + sm ln
+///     min(1,C/P)
 ///       + one_wave [v<=1] + sm_fill ln(C/P/ceil(C/P)) + part_wave ln min(1,v) + pad_m ln(padded m/m)
 ///       + [s>1](split + split_k L + split_mn G) + ln s (parts + parts_k L + parts_mn G) + parts2 ln^2 s
 ///       + two [s=2] + three [s=3] + odd [s in 5,6,10,12] + short_part ln(min(k/s,1024)/1024)

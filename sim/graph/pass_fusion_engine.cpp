@@ -148,7 +148,8 @@ std::int64_t join_linears(OpGraph& graph) {
     fresh.add_node(std::move(next->second.split));
     ++next;
   };
-  detail::drop_nodes(graph, dropped, [](Node&) {}, insert);
+  detail::drop_nodes(
+      graph, dropped, [](Node&) {}, insert);
   return gone;
 }
 
@@ -157,7 +158,8 @@ std::int64_t fuse_epilogues(OpGraph& graph, bool gelu) {
   std::vector<bool> dropped(graph.nodes().size(), false);
   for (NodeId n = 0; n < graph.nodes().size(); ++n) {
     const Node& activation = graph.node(n);
-    if (!is_activation(activation.op, gelu) || activation.inputs.size() != 1 || activation.outputs.size() != 1) continue;
+    if (!is_activation(activation.op, gelu) || activation.inputs.size() != 1 || activation.outputs.size() != 1)
+      continue;
     const TensorId between = activation.inputs[0];
     const NodeId maker = graph.tensor(between).producer;
     if (maker == kNoNode || readers[between].size() != 1 || is_result(graph, between)) continue;

@@ -51,7 +51,8 @@ void set_work(const ExpertKernel& k, Launch& launch) {
       break;
     case ExpertPart::down:
       launch.work.mac = slots * hidden * count(k.inner);
-      launch.work.read = Bytes{k.load.touched * hidden * count(k.inner) * k.weight_bytes + slots * count(k.inner) * kRowBytes};
+      launch.work.read =
+          Bytes{k.load.touched * hidden * count(k.inner) * k.weight_bytes + slots * count(k.inner) * kRowBytes};
       launch.work.written = Bytes{slots * hidden * kRowBytes};
       break;
     case ExpertPart::combine:

@@ -30,8 +30,8 @@ struct KernelCost {
   Seconds roofline;  ///< Lower bound: max(operations / peak, compulsory DRAM bytes / peak bandwidth).
   std::array<Seconds, kBounds> legs{};  ///< Indexed by Bound; none exceeds `time`.
   TimeParts parts;
-  Hertz clock;                          ///< SM clock assumed while it runs.
-  double waves = 0;                     ///< CTAs over resident CTAs of the whole GPU.
+  Hertz clock;       ///< SM clock assumed while it runs.
+  double waves = 0;  ///< CTAs over resident CTAs of the whole GPU.
   int ctas_per_sm = 0;
   double occupancy = 0;  ///< Resident warps over the SM's limit.
   Bytes dram_traffic;    ///< After L2.

@@ -120,7 +120,9 @@ enum class VectorKind : std::uint8_t {
   index_select_small,  ///< Few indices: every CTA walks over all of them.
   index_select_large,  ///< Many indices, a capped grid.
 };
-inline constexpr bool is_serving(VectorKind kind) { return kind >= VectorKind::half_elementwise; }
+inline constexpr bool is_serving(VectorKind kind) {
+  return kind >= VectorKind::half_elementwise;
+}
 std::string_view to_string(VectorKind kind);
 struct VectorKernel {
   VectorKind kind = VectorKind::elementwise;
@@ -179,11 +181,11 @@ struct ExpertKernel {
   std::string stack;  ///< Whose kernels: member of calibration section "moe.stacks".
   std::int64_t tokens = 1, hidden = 1, inner = 1, top_k = 1;
   std::int64_t local_experts = 1;
-  std::int64_t gate_width = 2;    ///< Results of the first product over `inner`: 2 with a gate.
-  bool gathered = false;          ///< Rows of one expert lie together, as a drawn table of loads hands them out.
-  bool with_activation = true;    ///< The activation is part of `combine` rather than a launch of its own.
-  double weight_bytes = 2;        ///< Per element, scales included.
-  double share = 1;               ///< Of the kernel, where nodes of a graph have a part of it each.
+  std::int64_t gate_width = 2;  ///< Results of the first product over `inner`: 2 with a gate.
+  bool gathered = false;        ///< Rows of one expert lie together, as a drawn table of loads hands them out.
+  bool with_activation = true;  ///< The activation is part of `combine` rather than a launch of its own.
+  double weight_bytes = 2;      ///< Per element, scales included.
+  double share = 1;             ///< Of the kernel, where nodes of a graph have a part of it each.
   RoutedLoad load;
 };
 

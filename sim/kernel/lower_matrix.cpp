@@ -117,8 +117,8 @@ void add_epilogue(const Node& node, const GemmProblem& p, std::vector<Launch>& l
 /// they generate a kernel that streams the weights [Inductor].
 bool streams_weights(const GemmProblem& p, const Target& target) {
   const bool compiler = target.framework == Framework::compiled || target.framework == Framework::compiled_graph;
-  return compiler && p.linear && p.batch == 1 && p.m == 1 && p.math != DataType::tf32 && bytes_per_element(p.math) == 2 &&
-         !p.dequantise && !p.sparse;
+  return compiler && p.linear && p.batch == 1 && p.m == 1 && p.math != DataType::tf32 &&
+         bytes_per_element(p.math) == 2 && !p.dequantise && !p.sparse;
 }
 
 Launch weight_stream(const GemmProblem& p) {

@@ -128,9 +128,8 @@ void generated(const OpGraph& graph, const Node& node, const FusedKernel& kernel
   const bool backward =
       kernel.reduction == OpType::layer_norm_backward || kernel.reduction == OpType::rms_norm_backward;
   if (!backward && serves_rows(kernel, target)) {
-    Launch launch = kernel.reduction == OpType::layer_norm
-                        ? serving::layer_norm(kernel.rows, kernel.cols, kernel.pass)
-                        : serving::norm(kernel.rows, kernel.cols, kernel.pass);
+    Launch launch = kernel.reduction == OpType::layer_norm ? serving::layer_norm(kernel.rows, kernel.cols, kernel.pass)
+                                                           : serving::norm(kernel.rows, kernel.cols, kernel.pass);
     finish_generated(launch, kernel, graph, node, target);
     out.host = HostClass::pointwise;
     vector::push(out.launches, std::move(launch));

@@ -107,7 +107,9 @@ void push_half(Lowered& out, Launch launch, const Pass& pass) {
 /// The serving stack's own kernel where the engine has it: act(gate) * up of equal tensors.
 bool gates(const std::vector<std::string_view>& functions, const Pass& pass, const Target& target) {
   if (target.framework != Framework::tensorrt || !serving::serves(pass) || pass.inputs != 2) return false;
-  const auto has = [&](std::string_view f) { return std::find(functions.begin(), functions.end(), f) != functions.end(); };
+  const auto has = [&](std::string_view f) {
+    return std::find(functions.begin(), functions.end(), f) != functions.end();
+  };
   return functions.size() == 2 && has("mul") && (has("silu") || has("gelu") || has("gelu_tanh"));
 }
 

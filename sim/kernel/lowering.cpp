@@ -14,13 +14,32 @@ constexpr std::array<std::string_view, kHostClasses> kHostClassNames{
     "view", "pointwise", "pointwise_scalar", "activation", "softmax", "norm", "linear", "matmul", "conv", "other"};
 constexpr std::array<std::string_view, 6> kConvAlgorithms{
     "implicit_gemm", "implicit_precomp_gemm", "winograd_fused", "winograd_nonfused", "fft", "direct_depthwise"};
-constexpr std::array<std::string_view, 26> kVectorKinds{
-    "elementwise",     "elementwise_broadcast", "softmax_warp",       "softmax_block",      "layer_norm",
-    "norm_backward",   "norm_param_grad",       "batch_norm",         "reduction",          "copy",
-    "copy_strided",    "embedding",             "scatter",            "dropout",            "pooling",
-    "cross_entropy",   "optimizer",             "fill",               "half_elementwise",   "half_activation",
-    "half_layer_norm", "serving_norm",          "serving_rope",       "serving_gate",       "index_select_small",
-    "index_select_large"};
+constexpr std::array<std::string_view, 26> kVectorKinds{"elementwise",
+                                                        "elementwise_broadcast",
+                                                        "softmax_warp",
+                                                        "softmax_block",
+                                                        "layer_norm",
+                                                        "norm_backward",
+                                                        "norm_param_grad",
+                                                        "batch_norm",
+                                                        "reduction",
+                                                        "copy",
+                                                        "copy_strided",
+                                                        "embedding",
+                                                        "scatter",
+                                                        "dropout",
+                                                        "pooling",
+                                                        "cross_entropy",
+                                                        "optimizer",
+                                                        "fill",
+                                                        "half_elementwise",
+                                                        "half_activation",
+                                                        "half_layer_norm",
+                                                        "serving_norm",
+                                                        "serving_rope",
+                                                        "serving_gate",
+                                                        "index_select_small",
+                                                        "index_select_large"};
 
 /// Views change metadata only: the host pays for the call, the GPU sees nothing.
 Lowered lower_view() {

@@ -34,7 +34,8 @@ void add_blocks(const Loads& loads, double foreign, double weight, RoutedLoad& o
 void add(const Loads& loads, double hit, double top_k, double weight, RoutedLoad& out) {
   const double slots = std::accumulate(loads.begin(), loads.end(), 0.0);
   out.slots += weight * slots;
-  out.touched += weight * static_cast<double>(std::count_if(loads.begin(), loads.end(), [](double v) { return v > 0; }));
+  out.touched +=
+      weight * static_cast<double>(std::count_if(loads.begin(), loads.end(), [](double v) { return v > 0; }));
   out.hit += weight * hit;
   add_blocks(loads, std::max(0.0, top_k * hit - slots), weight, out);
 }
@@ -199,7 +200,8 @@ double expected_blocks(double n, double p, double b) {
   const double sigma = std::sqrt(mean * (1 - p));
   if (sigma > 2 * b) return mean / b + (b - 1) / (2 * b);
   double sum = std::floor(std::max(0.0, mean - 9 * sigma) / b);
-  for (double x = sum * b; x <= mean + 9 * sigma; x += b) sum += 0.5 * std::erfc((x + 0.5 - mean) / sigma / std::sqrt(2.0));
+  for (double x = sum * b; x <= mean + 9 * sigma; x += b)
+    sum += 0.5 * std::erfc((x + 0.5 - mean) / sigma / std::sqrt(2.0));
   return sum;
 }
 
@@ -230,8 +232,9 @@ RoutedLoad route(const RoutedTokens& tokens) {
   t.experts = std::max<std::int64_t>(t.experts, 1);
   t.top_k = std::clamp<std::int64_t>(t.top_k, 1, t.experts);
   t.gpus = std::clamp<std::int64_t>(t.gpus, 1, t.experts);
-  const double walked = static_cast<double>(t.experts) *
-                        static_cast<double>(t.routing == Routing::balanced ? t.top_k : static_cast<std::int64_t>(kDraws));
+  const double walked =
+      static_cast<double>(t.experts) *
+      static_cast<double>(t.routing == Routing::balanced ? t.top_k : static_cast<std::int64_t>(kDraws));
   const bool walks = walked <= kMostWalked && static_cast<double>(t.tokens) <= 0x1p40;
   if (t.routing == Routing::balanced && walks) return balanced(t);
   if (t.routing == Routing::power_law && walks) return power_law(t);

@@ -30,9 +30,9 @@ inline constexpr std::array<int, 6> kRowBlocks{8, 16, 32, 48, 64, 128};
 
 /// What one GPU has to do; means where loads are drawn.
 struct RoutedLoad {
-  double slots = 0;    ///< Pairs of a token and one of the GPU's experts.
-  double touched = 0;  ///< Experts with any row.
-  double hit = 0;      ///< Tokens with any slot here.
+  double slots = 0;                                ///< Pairs of a token and one of the GPU's experts.
+  double touched = 0;                              ///< Experts with any row.
+  double hit = 0;                                  ///< Tokens with any slot here.
   std::array<double, kRowBlocks.size()> blocks{};  ///< Tiles of kRowBlocks rows, each expert's rounded up.
   /// The same where the slots of tokens that hit this GPU but belong to others ride on its busiest expert.
   std::array<double, kRowBlocks.size()> blocks_with_foreign{};

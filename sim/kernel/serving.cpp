@@ -46,8 +46,8 @@ Launch rope(std::int64_t rows, std::int64_t query, std::int64_t key, double elem
   Launch launch =
       vector::rowwise("rotary_embedding_kernel", VectorKind::serving_rope, rows, query + key, threads, pass);
   // A thread turns a pair of columns.
-  detail(launch).passes = steps(query, 2 * static_cast<std::int64_t>(threads)) +
-                          steps(key, 2 * static_cast<std::int64_t>(threads));
+  detail(launch).passes =
+      steps(query, 2 * static_cast<std::int64_t>(threads)) + steps(key, 2 * static_cast<std::int64_t>(threads));
   detail(launch).warp_passes = steps(query, 2 * kWarp) + steps(key, 2 * kWarp);
   launch.work.other_flop = 3 * n;
   return launch;
@@ -75,9 +75,9 @@ Launch layer_norm(std::int64_t rows, std::int64_t cols, const Pass& pass) {
 Launch lookup(std::int64_t rows, std::int64_t cols, const Pass& pass, std::int64_t sms) {
   constexpr std::int64_t kFewIndices = 16;
   const bool few = rows <= kFewIndices;
-  Launch launch = vector::rowwise(few ? "indexSelectSmallIndex" : "indexSelectLargeIndex",
-                                  few ? VectorKind::index_select_small : VectorKind::index_select_large, rows, cols,
-                                  128, pass);
+  Launch launch =
+      vector::rowwise(few ? "indexSelectSmallIndex" : "indexSelectLargeIndex",
+                      few ? VectorKind::index_select_small : VectorKind::index_select_large, rows, cols, 128, pass);
   const double per_cta = launch.cta.threads;
   const double ctas = std::ceil((few ? static_cast<double>(cols) : pass.elements) / per_cta);
   const double most = 8 * static_cast<double>(std::max<std::int64_t>(sms, 1));

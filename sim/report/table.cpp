@@ -221,13 +221,13 @@ std::string notes_part(const Prediction& p, const PageStyle& style) {
 
 std::string predict_page(const Prediction& p, const PageStyle& style) {
   return headline(p, style) + generation_part(p, style) + time_part(p, style) + rate_part(p, style) +
-         memory_part(p, style) +
-         layer_part(p, style, kTopLayers) + notes_part(p, style);
+         memory_part(p, style) + layer_part(p, style, kTopLayers) + notes_part(p, style);
 }
 
 std::string explain_page(const Prediction& p, const PageStyle& style) {
-  return headline(p, style) + generation_part(p, style) + time_part(p, style) + help_part(p, style) + rate_part(p, style) + power_part(p, style) + memory_part(p, style) +
-         layer_part(p, style, SIZE_MAX) + kernel_part(p, style) + notes_part(p, style);
+  return headline(p, style) + generation_part(p, style) + time_part(p, style) + help_part(p, style) +
+         rate_part(p, style) + power_part(p, style) + memory_part(p, style) + layer_part(p, style, SIZE_MAX) +
+         kernel_part(p, style) + notes_part(p, style);
 }
 
 }  // namespace voltaic::report

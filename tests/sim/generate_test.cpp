@@ -40,7 +40,8 @@ TEST_CASE("weights of priced steps add up to the number of steps", "[generate]")
   const auto time = [](std::int64_t c) { return 1 + 1e-6 * static_cast<double>(c); };
   for (const std::int64_t n : {1, 2, 7, 33, 34, 100, 4095}) {
     const auto steps = price_steps(65, 64 + n, time);
-    const double sum = std::accumulate(steps.begin(), steps.end(), 0.0, [](double s, const auto& x) { return s + x.weight; });
+    const double sum =
+        std::accumulate(steps.begin(), steps.end(), 0.0, [](double s, const auto& x) { return s + x.weight; });
     CHECK_THAT(sum, WithinRel(static_cast<double>(n), 1e-12));
   }
   CHECK(price_steps(65, 64, time).empty());

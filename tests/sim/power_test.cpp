@@ -17,12 +17,21 @@ namespace {
 arch::ResolvedGpu round_board(double limit_w) {
   arch::ResolvedGpu gpu = arch::resolve_gpu("a100-sxm4-80gb");
   gpu.spec.power.limit = Watts{limit_w};
-  gpu.calibration = arch::with_numbers(
-      gpu.calibration,
-      {{"power.constant_w", 50}, {"power.clock_w", 50}, {"power.dram_j_per_byte", 1e-10}, {"power.l2_j_per_byte", 0},
-       {"power.tensor_j_per_flop.fp16", 1e-12}, {"power.special_j", 0}, {"power.instruction_j", 0}, {"power.dram_fp16_factor", 1},
-       {"power.constant_operands_math", 0.4}, {"power.constant_operands_dram", 1}, {"power.voltage_slope", 0.5},
-       {"power.voltage_least", 0.5}, {"power.clock_least", 0.1}, {"power.limit_share", 1}, {"power.controller_s", 1e-3}});
+  gpu.calibration = arch::with_numbers(gpu.calibration, {{"power.constant_w", 50},
+                                                         {"power.clock_w", 50},
+                                                         {"power.dram_j_per_byte", 1e-10},
+                                                         {"power.l2_j_per_byte", 0},
+                                                         {"power.tensor_j_per_flop.fp16", 1e-12},
+                                                         {"power.special_j", 0},
+                                                         {"power.instruction_j", 0},
+                                                         {"power.dram_fp16_factor", 1},
+                                                         {"power.constant_operands_math", 0.4},
+                                                         {"power.constant_operands_dram", 1},
+                                                         {"power.voltage_slope", 0.5},
+                                                         {"power.voltage_least", 0.5},
+                                                         {"power.clock_least", 0.1},
+                                                         {"power.limit_share", 1},
+                                                         {"power.controller_s", 1e-3}});
   return gpu;
 }
 

@@ -51,7 +51,7 @@ TEST_CASE("a GPU of a group holds its part of each layer", "[validation][llm]") 
     options.seq = 16;
     const auto whole = workloads::load_workload(llm_config(*llm_shape(name), 1), options).parameters;
     const auto eighth = workloads::load_workload(llm_config(*llm_shape(name), 8), options).parameters;
-    CHECK(eighth > whole / 8);        // norms and positions are held by all
+    CHECK(eighth > whole / 8);  // norms and positions are held by all
     CHECK(static_cast<double>(eighth) < 0.15 * static_cast<double>(whole));
   }
 }
@@ -67,7 +67,8 @@ TEST_CASE("rows become encoder passes, completions and steps", "[validation][llm
   const CsvTable t = table(
       "BERT-base,TensorRT demo/BERT ,A100-SXM4-40GB,1,1,FP16,8,128,,,2.0,average GPU time,,,,NVIDIA/TensorRT: x,h\n"
       "GPT-1.3B,FT,A100-SXM4-80GB,1,1,FP16,1,32,8,,30.0,avg (as given),,,,NVIDIA/FasterTransformer: x,h\n"
-      "Llama-3.1-8B,gpt-fast (torch.compile),A100-SXM4-80GB,1,1,BF16,1,5,20,,10.6,per output token (derived),94,tokens/s,"
+      "Llama-3.1-8B,gpt-fast (torch.compile),A100-SXM4-80GB,1,1,BF16,1,5,20,,10.6,per output token "
+      "(derived),94,tokens/s,"
       "330 W power limit,pytorch-labs/gpt-fast: x,h\n"
       "LLaMA 7B,TensorRT-LLM v1,A100-SXM4-80GB,2,1,FP16,4,32,16,,,,1000,output tokens/s per GPU,,NVIDIA/TensorRT-LLM: "
       "x,h\n"

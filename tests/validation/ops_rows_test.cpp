@@ -55,7 +55,7 @@ TEST_CASE("a trained node gives a forward and a backward pair, an inferred one a
   REQUIRE(trained.pairs.size() == 2);
   CHECK(trained.pairs[0].mode == "forward");
   CHECK(trained.pairs[1].mode == "backward");
-  CHECK_THAT(trained.pairs[1].measured, WithinRel(3.1e-3, 1e-12));  // autograd nodes 3000 us, accumulation 100 us
+  CHECK_THAT(trained.pairs[1].measured, WithinRel(3.1e-3, 1e-12));       // autograd nodes 3000 us, accumulation 100 us
   CHECK(trained.pairs[1].predicted > 1.5 * trained.pairs[0].predicted);  // two products for one
   CHECK(only(predict(row("inf", kDense, "1500,0,0"))).mode == "forward");
 }

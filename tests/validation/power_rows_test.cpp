@@ -25,8 +25,7 @@ const std::string kRoofline =
     "gpu,device_idx,blocks,inner_iters,flop_per_byte,bw_gbps,gflops,clock_mhz,power_w,temp_c,source\n";
 const std::string kTraining =
     "kind,model,dataset,gpu,num_gpus,mode,batch_per_gpu,power_limit_W,time_s,avg_gpu_W,source\n";
-const std::string kProducts =
-    "gpu,dtype,accum,m,n,k,batch,layout,latency_us,tflops,kernel,method,power_w,source\n";
+const std::string kProducts = "gpu,dtype,accum,m,n,k,batch,layout,latency_us,tflops,kernel,method,power_w,source\n";
 
 Validation run(const std::string& text, const ValidateOptions& options = {}) {
   const auto folder = std::filesystem::temp_directory_path() / fmt::format("voltaic_power_{}", ::getpid());
@@ -83,9 +82,9 @@ TEST_CASE("tables with watts are recognised by their columns", "[validation][pow
 TEST_CASE("an operator's watts lie between idle and the limit, special functions above plain streams",
           "[validation][power_rows]") {
   const std::string rest = ",A100-SXM4-40GB,1,Melements=1024,6000,250,260,kernel\n";
-  const Validation v = run(kOperators + "abs,PyTorch native,FP32" + rest + "exp,PyTorch native,FP32" + rest +
-                           "cos,PyTorch native,FP32" + rest +
-                           "mm,PyTorch native,BF16,A100-SXM4-40GB,1,M=8192;N=8192;K=8192,4000,390,400,kernel\n");
+  const Validation v =
+      run(kOperators + "abs,PyTorch native,FP32" + rest + "exp,PyTorch native,FP32" + rest + "cos,PyTorch native,FP32" +
+          rest + "mm,PyTorch native,BF16,A100-SXM4-40GB,1,M=8192;N=8192;K=8192,4000,390,400,kernel\n");
   REQUIRE(v.pairs.size() == 4);
   CHECK(v.pairs[0].unit == Unit::watts);
   CHECK(v.pairs[0].mode == "watts");
@@ -101,15 +100,15 @@ TEST_CASE("an operator's watts lie between idle and the limit, special functions
 
 TEST_CASE("operators that are no steady state or have no known call are counted", "[validation][power_rows]") {
   const std::string gpu = ",A100-SXM4-40GB,1,";
-  const Validation v = run(kOperators + "abs,FlagGems (Triton),FP32" + gpu + "Melements=1024,6000,250,260,kernel\n" +
-                           "mv,PyTorch native,FP32" + gpu + "M=1024;N=1024,12,160,170,kernel\n" +
-                           "mm,PyTorch native,BF16" + gpu + "M=8192;N=8192;K=8192,4000,390,400,kernel\n" +
-                           "linear,PyTorch native,BF16" + gpu + "M=8192;N=8192;K=8192,3900,160,180,kernel\n" +
-                           "triu,PyTorch native,FP32" + gpu + "M=1024;N=1024,9000,380,390,kernel\n" +
-                           "add,PyTorch native,INT16" + gpu + "Melements=1024,9000,250,390,kernel\n" +
-                           "abs,PyTorch native,FP32,MX1,1,Melements=1024,6000,250,260,kernel\n" +
-                           "abs,PyTorch native,FP32" + gpu + "Melements=1024,6000,,,kernel\n" +
-                           "abs,PyTorch native,FP32" + gpu + "Melements=x,6000,250,260,kernel\n");
+  const Validation v =
+      run(kOperators + "abs,FlagGems (Triton),FP32" + gpu + "Melements=1024,6000,250,260,kernel\n" +
+          "mv,PyTorch native,FP32" + gpu + "M=1024;N=1024,12,160,170,kernel\n" + "mm,PyTorch native,BF16" + gpu +
+          "M=8192;N=8192;K=8192,4000,390,400,kernel\n" + "linear,PyTorch native,BF16" + gpu +
+          "M=8192;N=8192;K=8192,3900,160,180,kernel\n" + "triu,PyTorch native,FP32" + gpu +
+          "M=1024;N=1024,9000,380,390,kernel\n" + "add,PyTorch native,INT16" + gpu +
+          "Melements=1024,9000,250,390,kernel\n" +
+          "abs,PyTorch native,FP32,MX1,1,Melements=1024,6000,250,260,kernel\n" + "abs,PyTorch native,FP32" + gpu +
+          "Melements=1024,6000,,,kernel\n" + "abs,PyTorch native,FP32" + gpu + "Melements=x,6000,250,260,kernel\n");
   REQUIRE(v.pairs.size() == 1);
   CHECK(v.pairs[0].op == "mm");
   CHECK(skipped(v, "watts averaged over compilation") == 1);
@@ -176,7 +175,8 @@ TEST_CASE("watts beside the time of a product are a figure of their own", "[vali
 }
 
 TEST_CASE("pages, CSV and JSON write each figure in its unit", "[validation][power_rows][report]") {
-  const Validation v = run(kOperators + "abs,PyTorch native,FP32,A100-SXM4-40GB,1,Melements=1024,6000,250,260,kernel\n");
+  const Validation v =
+      run(kOperators + "abs,PyTorch native,FP32,A100-SXM4-40GB,1,Melements=1024,6000,250,260,kernel\n");
   CHECK(validation_page(v, 120).find("250.0 W") != std::string::npos);
   const std::string csv = validation_csv(v);
   CHECK(csv.find(",Melements=1024,,,,,") != std::string::npos);  // no seconds
@@ -199,7 +199,8 @@ TEST_CASE("values that are no watts are refused with file, line and column", "[v
   CHECK(bad(refusal(kRoofline + "A40,0,8,-8,2.25,9,9,1410,250,45,b\n"), "inner_iters"));
   CHECK(bad(refusal(kTraining + "epoch,BERT-base,squad,A40,1,t,16,0,1,1,s\n"), "power_limit_W"));
   CHECK(bad(refusal(kTraining + "epoch,BERT-base,squad,A40,1,t,0,100,1,1,s\n"), "batch_per_gpu"));
-  CHECK(bad(refusal(kProducts + "H200-SXM-141GB,bf16,fp32,8,8,8,1,TN,200,,x,graph_avg,-1,aic-vllm-0.22.0\n"), "power_w"));
+  CHECK(
+      bad(refusal(kProducts + "H200-SXM-141GB,bf16,fp32,8,8,8,1,TN,200,,x,graph_avg,-1,aic-vllm-0.22.0\n"), "power_w"));
 }
 
 TEST_CASE("measured watts of operators and synthetic kernels are met within a tenth on report rows",

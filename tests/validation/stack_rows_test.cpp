@@ -20,7 +20,8 @@ const std::string kAttention =
 const std::string kOperations = "gpu,model,op,kind,num_tokens,n,k,gated,latency_us,source\n";
 const std::string kVectors = "gpu,op,rows,cols,dtype,latency_us,source\n";
 const std::string kMoe =
-    "gpu,dtype,num_tokens,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,distribution,latency_us,source\n";
+    "gpu,dtype,num_tokens,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,distribution,latency_us,"
+    "source\n";
 const std::string kLayers = "gpu,model,tp_size,layer_name,num_tokens,latency_us,source\n";
 const std::string kSuiteGemm = "gpu,precision,M,N,K,a_trans,b_trans,time_us,status\n";
 const std::string kSuiteConv =

@@ -123,7 +123,7 @@ int run_predict(const CommandLine& line) {
     p.sensitivities = request.generate
                           ? completion_sensitivities(runner, request, p.total)
                           : sensitivities(runner.workload(request)->graph, runner.options(request),
-                                    *runner.simulator(request), p.total, sensitivity_inputs(runner, request));
+                                          *runner.simulator(request), p.total, sensitivity_inputs(runner, request));
     p.power_caps = power_caps(runner, request);
     if (!line.kernel.empty()) keep_kernel(p, line.kernel);
   }

@@ -78,7 +78,8 @@ inline constexpr std::array<CommandHelp, 10> kCommands{{
      "",
      0},
     {"calibrate",
-     "The model's named parameters fitted to measured kernels, yours or those that ship: single operations, tables of stacks.",
+     "The model's named parameters fitted to measured kernels, yours or those that ship: single operations, tables of "
+     "stacks.",
      {"voltaic calibrate --help",
       "voltaic calibrate --measured tests/golden/kernels_sample.csv --gpu v100-pcie-32gb --out -",
       "voltaic calibrate --measured tests/golden/kernels_sample.csv --gpu v100-pcie-32gb --json"},

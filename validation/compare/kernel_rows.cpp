@@ -248,8 +248,8 @@ std::vector<kernel::Launch> lower_vector(const KernelRow& row, DataType type, co
 
 /// Boards that laboratories name shorter or otherwise than `voltaic list gpus`.
 constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
-    {"a100-80gb", "a100-sxm4-80gb"},       {"a100-sxm-80gb", "a100-sxm4-80gb"},  {"h100-80gb", "h100-sxm5-80gb"},
-    {"h100-sxm-80gb", "h100-sxm5-80gb"},   {"h200-sxm-141gb", "h200-sxm5-141gb"}, {"h200-141gb", "h200-sxm5-141gb"},
+    {"a100-80gb", "a100-sxm4-80gb"},     {"a100-sxm-80gb", "a100-sxm4-80gb"},   {"h100-80gb", "h100-sxm5-80gb"},
+    {"h100-sxm-80gb", "h100-sxm5-80gb"}, {"h200-sxm-141gb", "h200-sxm5-141gb"}, {"h200-141gb", "h200-sxm5-141gb"},
 };
 
 }  // namespace

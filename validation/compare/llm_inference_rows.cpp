@@ -110,8 +110,7 @@ std::string encoder(const CsvTable& table, std::size_t row, const Row& r, LlmAsk
     ask.request.seq = r.input;
   }
   // Their fused attention holds one head's keys in shared memory: 384 tokens at most.
-  const std::int64_t tokens =
-      r.shape.image > 0 ? (r.shape.image / kPatch) * (r.shape.image / kPatch) + 1 : r.input;
+  const std::int64_t tokens = r.shape.image > 0 ? (r.shape.image / kPatch) * (r.shape.image / kPatch) + 1 : r.input;
   if (tokens > kFusedTokens) ask.request.attention = workloads::AttentionForm::unfused;
   ask.pair.mode = ask.request.sparsity ? "encoder 2:4" : "encoder";
   ask.pair.measured = *seconds;

@@ -68,8 +68,8 @@ Answer answer(Runner& runner, const Request& request) {
     if (p.generation) out.per_token_s = p.generation->mean.value;
     const auto largest = std::max_element(p.bound.begin(), p.bound.end());
     const auto at = static_cast<std::size_t>(largest - p.bound.begin());
-    out.explanation = fmt::format("{:.0f} % bound by {}", 100 * *largest,
-                                  at < kernel::kBounds ? kernel::kBoundNames[at] : "launch");
+    out.explanation =
+        fmt::format("{:.0f} % bound by {}", 100 * *largest, at < kernel::kBounds ? kernel::kBoundNames[at] : "launch");
     if (!p.fits()) out.reason = "does not fit on the GPU as modelled";
   } catch (const std::runtime_error& e) {
     out.reason = e.what();
@@ -95,8 +95,9 @@ Pair paired(const LlmAsk& ask, const Answer& a) {
 
 std::string llm_gpu(std::string_view table_gpu) {
   constexpr std::pair<std::string_view, std::string_view> kOwn[] = {
-      {"a100", "a100-sxm4-40gb"},          {"a100-40gb", "a100-sxm4-40gb"},    {"a100-80gb", "a100-sxm4-80gb"},
-      {"a100 mig", "a100-sxm4-40gb:1g.5gb"}, {"v100-sxm2", "v100-sxm2-16gb"}, {"v100-16gb", "v100-sxm2-16gb"},
+      {"a100", "a100-sxm4-40gb"},      {"a100-40gb", "a100-sxm4-40gb"},
+      {"a100-80gb", "a100-sxm4-80gb"}, {"a100 mig", "a100-sxm4-40gb:1g.5gb"},
+      {"v100-sxm2", "v100-sxm2-16gb"}, {"v100-16gb", "v100-sxm2-16gb"},
       {"h100-80gb", "h100-sxm5-80gb"},
   };
   const std::string word = table_word(table_gpu);
@@ -112,8 +113,9 @@ std::optional<double> measured_time(const CsvTable& table, std::size_t row, cons
   if (!value) return std::nullopt;
   const double seconds = *value * unit;
   if (seconds >= kShortest && seconds <= kLongest) return seconds;
-  throw ConfigError(table.place(row), column,
-                    fmt::format("expected a time from {:g} to {:g}, got {:g}", kShortest / unit, kLongest / unit, *value));
+  throw ConfigError(
+      table.place(row), column,
+      fmt::format("expected a time from {:g} to {:g}, got {:g}", kShortest / unit, kLongest / unit, *value));
 }
 
 bool is_llm_table(const CsvTable& table) {

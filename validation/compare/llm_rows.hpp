@@ -5,8 +5,9 @@
 //     published inference   model, implementation, gpu, tp, precision, batch, input_len, output_len, latency_ms, ...
 //     serving runs          model, hardware, prompt_size, batch_size, token_size, prompt_time_ms, token_time_ms, ...
 //     one layer             gpu, workload, phase, op, latency_us, source (no shape columns)
-// Nothing is fitted on them but the host of serving runs (llm_models.hpp). A GPU of a tensor-parallel group is predicted by itself with its part of each layer, and
-// all-reduces are added by one line (llm_models.hpp); pipeline parallelism is left out.
+// Nothing is fitted on them but the host of serving runs (llm_models.hpp). A GPU of a tensor-parallel group is
+// predicted by itself with its part of each layer, and all-reduces are added by one line (llm_models.hpp); pipeline
+// parallelism is left out.
 #pragma once
 
 #include <optional>
@@ -31,7 +32,7 @@ struct LlmAsk {
   double communication_s = 0;
   double host_least_s = 0;  ///< The host takes at least this beside the GPU,
   double host_added_s = 0;  ///< and this before or after it.
-  Pair pair;  ///< All but the prediction.
+  Pair pair;                ///< All but the prediction.
 };
 
 /// A time in seconds, `unit` of them in the column; nullopt where the cell is empty. Throws ConfigError for times that

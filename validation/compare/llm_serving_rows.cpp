@@ -57,8 +57,7 @@ LlmAsk ask_of(const Run& run, const LlmShape& shape, std::string_view mode) {
   ask.pair.dtype = "fp16";
   ask.pair.mode = mode;
   ask.pair.fit = mode == kDecode && is_fit_key(fmt::format("{}|{}|fp16|{}", run.model, mode, run.batch));
-  ask.pair.label =
-      fmt::format("{} batch {} in {} out {} tp {}", run.model, run.batch, run.prompt, run.tokens, run.tp);
+  ask.pair.label = fmt::format("{} batch {} in {} out {} tp {}", run.model, run.batch, run.prompt, run.tokens, run.tp);
   return ask;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operators of an eager framework, called over and over, with the board's mean watts: the project's own kernels for each
-// call, and their energy over their time.
+// Operators of an eager framework, called over and over, with the board's mean watts: the project's own kernels for
+// each call, and their energy over their time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ using graph::OpType;
 constexpr const char* kFamily = "watts of operators";
 constexpr std::string_view kNative = "PyTorch native";
 
-/// How the suite calls a vector operator: `inputs` tensors of the row's elements, a result of the same type or of bytes,
-/// the gradient after it, or everything reduced to one number.
+/// How the suite calls a vector operator: `inputs` tensors of the row's elements, a result of the same type or of
+/// bytes, the gradient after it, or everything reduced to one number.
 struct Call {
   std::string_view word;
   OpType op;
@@ -67,7 +67,9 @@ constexpr std::array<Call, 31> kCalls{{
 }};
 
 constexpr std::pair<std::string_view, DataType> kTypes[] = {
-    {"FP32", DataType::fp32},   {"FP16", DataType::fp16}, {"BF16", DataType::bf16},
+    {"FP32", DataType::fp32},
+    {"FP16", DataType::fp16},
+    {"BF16", DataType::bf16},
     {"INT32", DataType::int32},
 };
 std::optional<DataType> type_of(std::string_view word) {

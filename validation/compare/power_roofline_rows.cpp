@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A synthetic kernel that streams and multiplies: each element read, `inner_iters` multiply-adds on it, written. What is
-// held against the table is the energy of its bytes and operations at the rates that the table states: how fast chains
-// of dependent multiply-adds run is no part of the power law.
+// A synthetic kernel that streams and multiplies: each element read, `inner_iters` multiply-adds on it, written. What
+// is held against the table is the energy of its bytes and operations at the rates that the table states: how fast
+// chains of dependent multiply-adds run is no part of the power law.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -64,7 +64,8 @@ void predict_row(PowerReader& reader, std::size_t row) {
   const std::string key = fmt::format("roof|{}|{}", intensity, *iterations);
   if (!reader.wants("roofline", key)) return;
   const std::string name = reader.gpu(row);
-  if (name.empty()) return reader.miss(fmt::format("GPU {} is unknown", one_line(table.text(row, "gpu"))), kFamily, row);
+  if (name.empty())
+    return reader.miss(fmt::format("GPU {} is unknown", one_line(table.text(row, "gpu"))), kFamily, row);
   const auto type = type_of(static_cast<double>(*iterations), cell(reader, row, "flop_per_byte"));
   if (!type) return reader.miss("a kernel on neither four nor eight byte elements", kFamily, row);
   Request request = reader.request(name);

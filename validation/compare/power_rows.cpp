@@ -13,8 +13,8 @@
 namespace voltaic::validation {
 namespace {
 
-/// Boards that these laboratories name otherwise than `voltaic list gpus`. The V100 with a limit of 250 W trains batches
-/// that take more than 16 GB.
+/// Boards that these laboratories name otherwise than `voltaic list gpus`. The V100 with a limit of 250 W trains
+/// batches that take more than 16 GB.
 constexpr std::pair<std::string_view, std::string_view> kBoards[] = {
     {"v100-pcie (250 w)", "v100-pcie-32gb"},
     {"h200", "h200-sxm5-141gb"},

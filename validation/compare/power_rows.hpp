@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Tables with watts: kernels with a board's mean power, and training jobs under power limits.
 //
-// Told apart by their columns; docs/calibration.md lists them. Figures are mean watts of one board, or the time of a job
-// under a limit over its time under the highest one. Watts of tensor-core products stand in those tables' own column
-// and are read with them (stack_gemm_rows.cpp).
+// Told apart by their columns; docs/calibration.md lists them. Figures are mean watts of one board, or the time of a
+// job under a limit over its time under the highest one. Watts of tensor-core products stand in those tables' own
+// column and are read with them (stack_gemm_rows.cpp).
 #pragma once
 
 #include <cstdint>

@@ -92,15 +92,16 @@ std::vector<Job> read_jobs(PowerReader& reader) {
       continue;
     }
     if (!reader.wants("network", job.key)) continue;
-    const std::string id = fmt::format("{}|{}|{}|{}", job.table_gpu, job.key, table.text(row, "kind"),
-                                       table.text(row, "source"));
+    const std::string id =
+        fmt::format("{}|{}|{}|{}", job.table_gpu, job.key, table.text(row, "kind"), table.text(row, "source"));
     const auto [at, fresh] = index.try_emplace(id, jobs.size());
     if (fresh) jobs.push_back(std::move(job));
     jobs[at->second].runs.push_back({row, *limit, *time, reader.figure(row, "avg_gpu_W"), 0, 0, false});
   }
   for (Job& job : jobs) {
-    std::max_element(job.runs.begin(), job.runs.end(), [](const Run& a, const Run& b) { return a.limit_w < b.limit_w; })
-        ->top = true;
+    std::max_element(job.runs.begin(), job.runs.end(), [](const Run& a, const Run& b) {
+      return a.limit_w < b.limit_w;
+    })->top = true;
   }
   return jobs;
 }

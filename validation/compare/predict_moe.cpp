@@ -12,7 +12,8 @@ namespace voltaic::validation {
 
 std::vector<kernel::Launch> lower_moe(const MoeCall& call, const kernel::Target& target) {
   if (bytes_per_element(call.math) != 2 || !target.gpu.has_tensor_path(call.math)) {
-    throw UnsupportedError(fmt::format("{} has no fused mixture of experts in {}", target.gpu.name, to_string(call.math)));
+    throw UnsupportedError(
+        fmt::format("{} has no fused mixture of experts in {}", target.gpu.name, to_string(call.math)));
   }
   kernel::ExpertBlock block;
   block.tokens = {call.tokens, call.top_k, call.experts, call.expert_parallel, call.routing, call.skew, call.leftover};

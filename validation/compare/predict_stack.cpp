@@ -26,8 +26,9 @@ class Stacks {
   Stacks(Runner& runner, std::string calibration) : runner_(runner), calibration_(std::move(calibration)) {}
 
   const cost::StackCall& operator()(const std::string& gpu, const cost::CallProtocol& protocol) {
-    auto& held = held_[fmt::format("{}|{}|{}|{}|{}|{}", gpu, protocol.stack, protocol.release, cost::to_string(protocol.timing),
-                                   static_cast<int>(protocol.contents), static_cast<int>(protocol.operands))];
+    auto& held =
+        held_[fmt::format("{}|{}|{}|{}|{}|{}", gpu, protocol.stack, protocol.release, cost::to_string(protocol.timing),
+                          static_cast<int>(protocol.contents), static_cast<int>(protocol.operands))];
     if (!held) {
       Request request;
       request.gpu = gpu;
@@ -135,7 +136,8 @@ std::vector<kernel::Launch> lower_vector(const VectorCall& call, const kernel::T
         break;
       case graph::OpType::rope: {
         const std::int64_t head = std::min(cols, kHeadDim);
-        node.inputs = {tensor(rows, call.type), tensor({call.rows, head}, call.type), tensor({call.rows, head}, call.type)};
+        node.inputs = {tensor(rows, call.type), tensor({call.rows, head}, call.type),
+                       tensor({call.rows, head}, call.type)};
         if (call.query_cols > 0) node.attributes.set("query_cols", call.query_cols);
         break;
       }

@@ -72,7 +72,8 @@ kernel::AttentionKernel kernel_of(const CsvTable& table, std::size_t row, std::s
 
 void read_attention_row(StackReader& reader, std::size_t row) {
   const CsvTable& table = reader.table();
-  if (const auto suspect = reader.text(row, "suspect"); suspect == "1") return reader.leave_out(kSuspect);
+  if (const auto suspect = reader.text(row, "suspect"); suspect == "1")
+    return reader.leave_out(kSuspect);
   else if (suspect != "0" && !suspect.empty())
     throw ConfigError(table.place(row), "suspect", fmt::format("expected 0 or 1, got '{}'", one_line(suspect)));
   StackRow out;

@@ -34,12 +34,14 @@ constexpr std::array<Precision, 3> kPrecisions{{
 }};
 
 const Precision* precision_of(std::string_view word) {
-  const auto at = std::find_if(kPrecisions.begin(), kPrecisions.end(), [&](const Precision& p) { return p.word == word; });
+  const auto at =
+      std::find_if(kPrecisions.begin(), kPrecisions.end(), [&](const Precision& p) { return p.word == word; });
   return at == kPrecisions.end() ? nullptr : &*at;
 }
 
 /// Output size along one axis; the filter lies inside the padded image.
-std::int64_t out_size(const CsvTable& table, std::size_t row, const char* filter, const kernel::ConvProblem& p, int axis) {
+std::int64_t out_size(const CsvTable& table, std::size_t row, const char* filter, const kernel::ConvProblem& p,
+                      int axis) {
   const std::int64_t padded = p.in[axis] + 2 * p.pad[axis];
   if (padded < p.filter[axis]) {
     throw ConfigError(table.place(row), filter,

@@ -49,8 +49,8 @@ struct Layout {
   bool transpose_a = false, transpose_b = false;
 };
 Layout layout_of(const CsvTable& table, std::size_t row, const char* column, std::string_view letters) {
-  const bool known = letters.size() == 2 && std::all_of(letters.begin(), letters.end(),
-                                                        [](char c) { return c == 'N' || c == 'T'; });
+  const bool known =
+      letters.size() == 2 && std::all_of(letters.begin(), letters.end(), [](char c) { return c == 'N' || c == 'T'; });
   if (!known) {
     throw ConfigError(table.place(row), column, fmt::format("expected N or T, got '{}'", one_line(letters)));
   }

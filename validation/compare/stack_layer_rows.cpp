@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layers of networks that a profiler timed by name: the shapes follow from the model, its split over GPUs and the tokens.
+// Layers of networks that a profiler timed by name: the shapes follow from the model, its split over GPUs and the
+// tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,7 +83,8 @@ void read_layer_row(StackReader& reader, std::size_t row) {
   if (shape == nullptr) return reader.miss(fmt::format("model {} is unknown", one_line(model)), out);
   const std::int64_t gpus = size_cell(table, row, "tp_size");
   if (shape->heads % gpus != 0) {
-    throw ConfigError(table.place(row), "tp_size", fmt::format("expected a divisor of {} heads, got {}", shape->heads, gpus));
+    throw ConfigError(table.place(row), "tp_size",
+                      fmt::format("expected a divisor of {} heads, got {}", shape->heads, gpus));
   }
   const std::int64_t tokens = size_cell(table, row, "num_tokens");
   const Product product = product_of(out.op, *shape, gpus);

@@ -65,7 +65,8 @@ std::int64_t query_columns(std::string_view model) {
       {"internlm-20b", 5120},
       {"phi-2", 2560},
   }};
-  const auto at = std::find_if(kHidden.begin(), kHidden.end(), [&](const auto& m) { return model.starts_with(m.first); });
+  const auto at =
+      std::find_if(kHidden.begin(), kHidden.end(), [&](const auto& m) { return model.starts_with(m.first); });
   return at == kHidden.end() ? 0 : at->second;
 }
 
@@ -161,8 +162,8 @@ void read_vector_row(StackReader& reader, std::size_t row) {
     return reader.miss(fmt::format("dtype {} is unknown for {}", out.dtype, out.op), out);
   }
   const auto op = out.op == "layernorm" ? OpType::layer_norm : graph::parse_op(out.op).value_or(OpType::copy);
-  constexpr std::array kKnown{OpType::softmax, OpType::layer_norm, OpType::gelu, OpType::relu, OpType::silu,
-                              OpType::tanh,    OpType::add,        OpType::mul};
+  constexpr std::array kKnown{OpType::softmax, OpType::layer_norm, OpType::gelu, OpType::relu,
+                              OpType::silu,    OpType::tanh,       OpType::add,  OpType::mul};
   if (std::find(kKnown.begin(), kKnown.end(), op) == kKnown.end()) {
     return reader.miss(fmt::format("op {} is unknown", out.op), out);
   }
@@ -210,7 +211,8 @@ void read_moe_row(StackReader& reader, std::size_t row) {
   call.tensor_parallel = size_cell_or(table, row, "moe_tp_size", 1);
   call.expert_parallel = size_cell_or(table, row, "moe_ep_size", 1);
   if (call.top_k > call.experts) {
-    throw ConfigError(table.place(row), "topk", fmt::format("expected at most {} experts, got {}", call.experts, call.top_k));
+    throw ConfigError(table.place(row), "topk",
+                      fmt::format("expected at most {} experts, got {}", call.experts, call.top_k));
   }
   if (call.inner % call.tensor_parallel != 0 || call.experts % call.expert_parallel != 0) {
     return reader.miss("experts or their width do not divide among the GPUs", out);

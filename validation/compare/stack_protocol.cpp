@@ -46,7 +46,7 @@ constexpr std::array<Fact, 14> kFacts{{
 
 /// What tables write under `method` where nothing is known of their source.
 constexpr std::pair<std::string_view, CallTiming> kMethods[] = {
-    {"graph_avg", CallTiming::graph_replay}, {"kernel_trace", CallTiming::kernel_trace},
+    {"graph_avg", CallTiming::graph_replay},  {"kernel_trace", CallTiming::kernel_trace},
     {"event_avg", CallTiming::event_average}, {"avg_many", CallTiming::event_average},
     {"wallclock", CallTiming::host_clock},    {"sustained", CallTiming::sustained},
 };

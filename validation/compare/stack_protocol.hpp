@@ -12,7 +12,7 @@ namespace voltaic::validation {
 struct StackProtocol {
   cost::CallProtocol call;
   bool column_major = false;  ///< m and n are those of a column-major product: our n and m.
-  bool appends = false;       ///< A prompt's attention includes the kernel that writes its keys and values to the cache.
+  bool appends = false;  ///< A prompt's attention includes the kernel that writes its keys and values to the cache.
 };
 
 /// The protocol of a source such as "aic-vllm-0.24.0" or "vidur"; of other sources as far as the table's `method` tells

@@ -36,8 +36,8 @@ void read_row(StackReader& reader, StackTable kind, std::size_t row) {
 std::optional<StackTable> stack_table(const CsvTable& table) {
   const auto has = [&](std::initializer_list<const char*> columns) { return has_all(table, columns); };
   if (has({"gpu", "dtype", "m", "n", "k", "batch", "latency_us", "source"})) return StackTable::gemm;
-  if (has({"gpu", "dtype", "phase", "batch", "heads", "kv_heads", "seq_q", "seq_kv", "head_dim", "causal",
-           "latency_us", "source"})) {
+  if (has({"gpu", "dtype", "phase", "batch", "heads", "kv_heads", "seq_q", "seq_kv", "head_dim", "causal", "latency_us",
+           "source"})) {
     return StackTable::attention;
   }
   if (has({"gpu", "op", "kind", "num_tokens", "n", "k", "latency_us", "source"})) return StackTable::operations;

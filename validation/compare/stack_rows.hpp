@@ -20,15 +20,15 @@
 namespace voltaic::validation {
 
 enum class StackTable : std::uint8_t {
-  gemm,            ///< gpu, dtype, m, n, k, batch, latency_us, source
-  attention,       ///< gpu, dtype, phase, batch, heads, kv_heads, seq_q, seq_kv, head_dim, causal, latency_us, source
-  operations,      ///< gpu, op, kind, num_tokens, n, k, latency_us, source
-  vectors,         ///< gpu, op, rows, cols, dtype, latency_us, source
-  moe,             ///< gpu, dtype, num_tokens, hidden_size, inter_size, topk, num_experts, ..., distribution, latency_us
-  layers,          ///< gpu, model, tp_size, layer_name, num_tokens, latency_us, source
-  suite_gemm,      ///< gpu, precision, M, N, K, a_trans, b_trans, time_us
-  suite_conv,      ///< gpu, precision, W, H, C, N, K, ..., fwd_us, bwd_data_us, bwd_weights_us
-  recurrent,       ///< cell, hidden, timesteps: not predicted
+  gemm,        ///< gpu, dtype, m, n, k, batch, latency_us, source
+  attention,   ///< gpu, dtype, phase, batch, heads, kv_heads, seq_q, seq_kv, head_dim, causal, latency_us, source
+  operations,  ///< gpu, op, kind, num_tokens, n, k, latency_us, source
+  vectors,     ///< gpu, op, rows, cols, dtype, latency_us, source
+  moe,         ///< gpu, dtype, num_tokens, hidden_size, inter_size, topk, num_experts, ..., distribution, latency_us
+  layers,      ///< gpu, model, tp_size, layer_name, num_tokens, latency_us, source
+  suite_gemm,  ///< gpu, precision, M, N, K, a_trans, b_trans, time_us
+  suite_conv,  ///< gpu, precision, W, H, C, N, K, ..., fwd_us, bwd_data_us, bwd_weights_us
+  recurrent,   ///< cell, hidden, timesteps: not predicted
   sparse_product,  ///< M, N, K, sparsity: not predicted
   collective,      ///< size_bytes, num_gpus, time_us and the like: not predicted
 };
@@ -58,10 +58,10 @@ struct MoeCall {
   std::int64_t tokens = 1, hidden = 1, inner = 1, top_k = 1, experts = 1;
   std::int64_t tensor_parallel = 1, expert_parallel = 1;
   kernel::Routing routing = kernel::Routing::balanced;
-  double skew = 0;           ///< Exponent of the power law of expert loads.
+  double skew = 0;  ///< Exponent of the power law of expert loads.
   kernel::Leftover leftover = kernel::Leftover::largest;
-  std::string stack;         ///< Whose kernels: "vllm_triton".
-  DataType weights{};        ///< As stored; multiplied as `math`.
+  std::string stack;   ///< Whose kernels: "vllm_triton".
+  DataType weights{};  ///< As stored; multiplied as `math`.
   DataType math = DataType::bf16;
 };
 using StackWork = std::variant<ProductCall, kernel::ConvProblem, AttentionCall, VectorCall, MoeCall>;
@@ -79,7 +79,7 @@ struct StackRow {
   std::size_t line = 0;
   double measured_s = 0;
   std::optional<double> measured_w;  ///< Of the board while calls follow each other.
-  double size = 0;  ///< FLOP, or bytes of vector operations.
+  double size = 0;                   ///< FLOP, or bytes of vector operations.
   StackWork work;
 };
 

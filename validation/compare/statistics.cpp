@@ -68,7 +68,8 @@ Group summarise(Members members) {
 
 /// A whole run, not one pass of it.
 bool is_whole_network(const Pair& p) {
-  return p.op == "network" && p.unit == Unit::seconds && !p.mode.ends_with(" forward") && !p.mode.ends_with(" backward");
+  return p.op == "network" && p.unit == Unit::seconds && !p.mode.ends_with(" forward") &&
+         !p.mode.ends_with(" backward");
 }
 
 /// Buckets by a key, in order of first appearance.

@@ -24,9 +24,9 @@ constexpr std::string_view kFitRow = "fit row", kReportRow = "report row", kOthe
                            kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config", kHostOnly = "host only";
 
 bool is_left_out(std::string_view reason) {
-  constexpr std::array kLeftOut{kFitRow, kReportRow, kOtherGpu, kOtherOp,    kPeer,   kConfig,
-                                kNoTime, kHostOnly,  kSuspect,  kSuperseded, kCeiling,
-                                kNoWatts, kReference, kIdleInside, kCompiling,  kUnknownOperands};
+  constexpr std::array kLeftOut{kFitRow,    kReportRow,  kOtherGpu,  kOtherOp,        kPeer,    kConfig,
+                                kNoTime,    kHostOnly,   kSuspect,   kSuperseded,     kCeiling, kNoWatts,
+                                kReference, kIdleInside, kCompiling, kUnknownOperands};
   return std::find(kLeftOut.begin(), kLeftOut.end(), reason) != kLeftOut.end();
 }
 
@@ -141,12 +141,14 @@ void predict_table(Runner& runner, CsvTable table, Filter& filter, Validation& o
   filter.apply(table, out);
   if (is_network_table(table)) return predict_networks(runner, table, filter, out);
   if (const auto kind = power_table(table)) {
-    return predict_power_rows(runner, table, *kind, [&](std::string_view op) { return filter.wants_op(op); }, out);
+    return predict_power_rows(
+        runner, table, *kind, [&](std::string_view op) { return filter.wants_op(op); }, out);
   }
   if (is_llm_table(table)) return predict_models(runner, table, filter, out);
   if (is_ops_table(table)) return predict_operations(runner, table, filter, out);
   if (const auto kind = stack_table(table)) {
-    return predict_stack_rows(runner, table, *kind, [&](std::string_view op) { return filter.wants_op(op); }, out);
+    return predict_stack_rows(
+        runner, table, *kind, [&](std::string_view op) { return filter.wants_op(op); }, out);
   }
   if (is_kernel_table(table)) return predict_kernel_rows(runner, table, out);
   throw UnsupportedError(table.path() +

@@ -28,17 +28,17 @@ struct Pair {
   std::string gpu;  ///< As the table spells it.
   std::string op;   ///< The table's word; "network" for end-to-end rows.
   std::string dtype;
-  std::string mode;    ///< "forward", "inference", "training", "training backward", "inference fusion", ...
-  std::string origin;  ///< The table's own subset, where it has one.
-  std::string label;   ///< The row in words: "bert_large seq 512 batch 8".
-  Unit unit = Unit::seconds;     ///< Of the four figures that follow.
+  std::string mode;           ///< "forward", "inference", "training", "training backward", "inference fusion", ...
+  std::string origin;         ///< The table's own subset, where it has one.
+  std::string label;          ///< The row in words: "bert_large seq 512 batch 8".
+  Unit unit = Unit::seconds;  ///< Of the four figures that follow.
   double measured = 0;
   double predicted = 0;
-  double low = 0, high = 0;      ///< The model's 90 % interval.
-  double size = 0;               ///< FLOP, or bytes of vector operations: the axis of "error by size"; 0: none.
-  bool fit = false;              ///< A row that parameters were fitted on.
-  std::string family;            ///< Which pooled line it belongs to: "pointwise", "products"; empty: none.
-  std::string explanation;       ///< What the model holds responsible for the time.
+  double low = 0, high = 0;  ///< The model's 90 % interval.
+  double size = 0;           ///< FLOP, or bytes of vector operations: the axis of "error by size"; 0: none.
+  bool fit = false;          ///< A row that parameters were fitted on.
+  std::string family;        ///< Which pooled line it belongs to: "pointwise", "products"; empty: none.
+  std::string explanation;   ///< What the model holds responsible for the time.
   double error() const { return (predicted - measured) / measured; }
 };
 

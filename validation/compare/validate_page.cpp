@@ -27,7 +27,8 @@ std::string every_row(const Validation& v, const report::PageStyle& style) {
   table.column("predicted");
   table.column("error %");
   for (const auto& p : v.pairs)
-    table.row({p.gpu, p.op, p.mode, p.label, figure(p.measured, p.unit), figure(p.predicted, p.unit), signed_percent(p.error())});
+    table.row({p.gpu, p.op, p.mode, p.label, figure(p.measured, p.unit), figure(p.predicted, p.unit),
+               signed_percent(p.error())});
   return table.render(style) + "\n";
 }
 

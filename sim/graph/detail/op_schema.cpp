@@ -9,9 +9,11 @@ using K = AttributeKind;
 using Specs = std::span<const AttributeSpec>;
 
 constexpr AttributeSpec kTransposedWeight[] = {{"transposed_weight", K::flag}};
-constexpr AttributeSpec kGrouped[] = {
-    {"transposed_weight", K::flag}, {"rows", K::integer}, {"top_k", K::integer}, {"total_experts", K::integer},
-    {"side_by_side", K::integer}};
+constexpr AttributeSpec kGrouped[] = {{"transposed_weight", K::flag},
+                                      {"rows", K::integer},
+                                      {"top_k", K::integer},
+                                      {"total_experts", K::integer},
+                                      {"side_by_side", K::integer}};
 constexpr AttributeSpec kMatmul[] = {{"transpose_a", K::flag}, {"transpose_b", K::flag}, {"linear", K::flag}};
 constexpr AttributeSpec kConv[] = {{"stride", K::integer_or_integers},
                                    {"padding", K::integer_or_integers},

@@ -69,15 +69,18 @@ TEST_CASE("mixtures of experts take the times that the fit's own program gives",
   check({"trtllm_cutlass", largest, kPower, 1.2, 8192, 4096, 14336, 2, 8, 1, 1}, 37134.65);
 }
 
-TEST_CASE("a mixture of experts: more tokens are never faster on one tile, nothing beats the roofline, equal inputs give "
-          "equal times", "[cost][moe][property]") {
+TEST_CASE(
+    "a mixture of experts: more tokens are never faster on one tile, nothing beats the roofline, equal inputs give "
+    "equal times",
+    "[cost][moe][property]") {
   for (const auto& name : arch::gpu_names()) {
     const auto gpu = arch::resolve_gpu(name);
     const auto engine = cost::make_engine(cost::EngineKind::analytic, gpu);
     for (const char* stack : {"sglang_triton", "vllm_triton", "sglang_marlin", "trtllm_cutlass"}) {
       double before = 0;
       // All above the number of experts, where the library keeps to one tile.
-      for (const std::int64_t tokens : {std::int64_t{256}, std::int64_t{512}, std::int64_t{2048}, std::int64_t{16384}}) {
+      for (const std::int64_t tokens :
+           {std::int64_t{256}, std::int64_t{512}, std::int64_t{2048}, std::int64_t{16384}}) {
         ExpertBlock block = block_of({stack, Leftover::largest, Routing::uniform, 0, tokens, 4096, 1536, 8, 128, 1, 1});
         block.math = DataType::fp16;
         double sum = 0, again = 0;
@@ -102,7 +105,8 @@ TEST_CASE("hostile sizes of a mixture of experts stay finite", "[cost][moe]") {
   for (const auto routing : {Routing::uniform, Routing::balanced, Routing::power_law}) {
     for (const std::int64_t tokens : {std::int64_t{1}, kHuge}) {
       for (const std::int64_t experts : {std::int64_t{1}, std::int64_t{7}, kHuge}) {
-        const Layer layer{"vllm_triton", Leftover::spread_idle, routing, 1.2, tokens, 1, 1, experts, experts, 1, experts};
+        const Layer layer{"vllm_triton", Leftover::spread_idle, routing, 1.2, tokens, 1, 1, experts, experts, 1,
+                          experts};
         CHECK(std::isfinite(microseconds(block_of(layer))));
       }
     }

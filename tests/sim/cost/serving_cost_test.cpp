@@ -33,11 +33,16 @@ Launch of_kind(Launch launch, kernel::VectorKind kind, std::int64_t rows, std::i
 }
 
 Launch add(std::int64_t rows, std::int64_t cols) {
-  return of_kind(kernel::vector::elementwise("add", pass(rows, cols, 3)), kernel::VectorKind::half_elementwise, rows, cols);
+  return of_kind(kernel::vector::elementwise("add", pass(rows, cols, 3)), kernel::VectorKind::half_elementwise, rows,
+                 cols);
 }
 
-Launch norm(std::int64_t rows, std::int64_t cols) { return kernel::serving::norm(rows, cols, pass(rows, cols, 2)); }
-Launch gate(std::int64_t rows, std::int64_t cols) { return kernel::serving::gate(rows, cols, pass(rows, cols, 3)); }
+Launch norm(std::int64_t rows, std::int64_t cols) {
+  return kernel::serving::norm(rows, cols, pass(rows, cols, 2));
+}
+Launch gate(std::int64_t rows, std::int64_t cols) {
+  return kernel::serving::gate(rows, cols, pass(rows, cols, 3));
+}
 Launch lookup(std::int64_t rows, std::int64_t cols, std::int64_t sms) {
   return kernel::serving::lookup(rows, cols, pass(rows, cols, 2), sms);
 }

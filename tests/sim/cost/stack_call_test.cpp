@@ -93,8 +93,8 @@ TEST_CASE("the interval holds the prediction and half a tick of the table's cloc
 }
 
 TEST_CASE("a decoding step prepares each of its sequences, a prompt does not", "[cost][stack]") {
-  const auto gpu = board({{"protocols.mylab.default.per_sequence_s", 2e-7},
-                          {"protocols.mylab.default.per_sequence_large_s", 1e-7}});
+  const auto gpu =
+      board({{"protocols.mylab.default.per_sequence_s", 2e-7}, {"protocols.mylab.default.per_sequence_large_s", 1e-7}});
   const StackCall call(gpu, protocol("mylab", CallTiming::kernel_trace));
   const auto time = [&](kernel::AttentionKernel k, std::int64_t batch) {
     k.batch = batch;
