@@ -146,9 +146,7 @@ std::string read_layer_row(const CsvTable& table, std::size_t row, LlmAsk& ask) 
     ask.request.workload = matmul(kBatch * kHeads, queries, kHeadDim, keys);
   } else if (op == "Wo_proj") {
     ask.request.workload = matmul(1, tokens, kWidth, kPart);
-  } else if (op == "W1_proj") {
-    ask.request.workload = matmul(1, tokens, kWidth, kWidth);
-  } else if (op == "W2_proj") {
+  } else if (op == "W1_proj" || op == "W2_proj") {
     ask.request.workload = matmul(1, tokens, kWidth, kWidth);
   } else if (op == "Softmax") {
     ask.request.workload = fmt::format("op:softmax,rows={},cols={}", kBatch * kHeads * queries, keys);

@@ -59,7 +59,7 @@ std::string PowerReader::gpu(std::size_t row) const {
   const auto spelling = table_.text(row, "gpu");
   std::vector<std::string> files;
   std::copy_if(out_.options.gpus.begin(), out_.options.gpus.end(), std::back_inserter(files), is_gpu_file);
-  const std::string ours = gpu_of(spelling, files);
+  std::string ours = gpu_of(spelling, files);
   if (!ours.empty()) return ours;
   const std::string word = table_word(spelling);
   const auto* at = std::find_if(std::begin(kBoards), std::end(kBoards), [&](const auto& b) { return b.first == word; });

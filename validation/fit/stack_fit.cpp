@@ -103,6 +103,7 @@ std::vector<FitParameter> exercised(const StackTimes& times, const arch::Calibra
                                     const std::vector<FitParameter>& parameters, const Rows& rows) {
   const Residuals residuals(times, document, parameters, rows);
   std::vector<double> values;
+  values.reserve(parameters.size());
   for (const auto& p : parameters) values.push_back(p.prior);
   std::vector<double> base(residuals.size());
   residuals(values, base);
@@ -255,8 +256,8 @@ void Fitter::fit(StackLawFit& out, const Index& members) {
   }
 }
 
-StackFit Fitter::run(std::vector<const StackRow*> fit_rows, std::vector<const StackRow*> report_rows, bool spreads_only,
-                     std::vector<std::pair<std::string, std::int64_t>>& skipped) {
+StackFit Fitter::run(const std::vector<const StackRow*>& fit_rows, const std::vector<const StackRow*>& report_rows,
+                     bool spreads_only, std::vector<std::pair<std::string, std::int64_t>>& skipped) {
   StackFit out;
   rows_ = lowered(fit_rows, &skipped);
   Rows report = lowered(report_rows, nullptr);
