@@ -141,7 +141,7 @@ class Fitter {
   Fitter(const StackTimes& times, arch::CalibrationDocument& document, arch::CalibrationDocument& fitted)
       : times_(times), document_(document), fitted_(fitted) {}
 
-  StackFit run(std::vector<const StackRow*> fit, std::vector<const StackRow*> report, bool spreads_only,
+  StackFit run(const std::vector<const StackRow*>& fit, const std::vector<const StackRow*>& report, bool spreads_only,
                std::vector<std::pair<std::string, std::int64_t>>& skipped);
 
  private:
