@@ -252,9 +252,4 @@ Watts PowerModel::gap() const {
   return std::min(Watts{law_.constant_w + law_.gap_share * law_.clock_w * v2 * most_ * over_sold_}, cap_);
 }
 
-Watts PowerModel::unlimited(const kernel::Launch& launch, const kernel::KernelCost& cost) const {
-  const Load load = this->load(launch, cost);
-  return Watts{power(load, most_)};
-}
-
 }  // namespace voltaic::cost

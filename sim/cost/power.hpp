@@ -42,7 +42,7 @@ struct PowerLaw {
 ///     P(F) = constant + clock V^2 F + (V^2 E + dram bytes) / t(F)
 /// The controller takes the largest F with P(F) <= limit. A lone call of t seconds feels it for t/(t + controller) of
 /// its length. Laws whose constants were measured on this very board hold its clock already: they move by the ratio of
-/// F under the cap that was asked for to F under the board's own limit. [ANTEPARA], [ZEUS], [FLAGPERF], [AICDATA]: see
+/// F under the cap that was asked for to F under the board's own limit. [ANTEPARA], [ZEUS], [FLAGPERF], [AIC], [RRZE]: see
 /// calibration.
 class PowerModel {
  public:
@@ -57,8 +57,6 @@ class PowerModel {
   Watts gap() const;
   /// Watts that the controller holds.
   Watts cap() const { return cap_; }
-  /// What `apply` takes a kernel to draw at full clock, without any limit.
-  Watts unlimited(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
 
  private:
   PowerModel(const arch::ResolvedGpu& gpu, const arch::GpuSpec& sold);

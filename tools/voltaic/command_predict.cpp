@@ -68,10 +68,13 @@ std::vector<report::Sensitivity> completion_sensitivities(Runner& runner, const 
 /// A completion under limits from a quarter of the board's to its own.
 std::vector<report::CapPoint> completion_power_caps(Runner& runner, Request request) {
   constexpr int kSteps = 6;
-  const double limit = runner.simulator(request)->gpu().spec.power.limit.value;
+  const arch::PowerSpec& board = runner.simulator(request)->gpu().spec.power;
+  const double limit = board.limit.value;
+  constexpr double kAboveIdle = 5;
+  const double least = std::min(limit, std::max(limit / 4, board.idle.value + kAboveIdle));
   std::vector<report::CapPoint> out;
   for (int i = 0; i <= kSteps; ++i) {
-    request.operating.power_cap = Watts{limit * (0.25 + 0.75 * i / kSteps)};
+    request.operating.power_cap = Watts{least + (limit - least) * i / kSteps};
     const report::Prediction p = runner.predict(request);
     out.push_back({*request.operating.power_cap, p.total, Joules{p.energy_j.value.value_or(0)}});
   }
