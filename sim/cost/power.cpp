@@ -126,10 +126,8 @@ double PowerModel::switching(const kernel::Launch& launch, const kernel::KernelC
   const double each = launch.tensor_cores ? law_.tensor_j[type] : law_.lane_j[type];
   const kernel::Work& work = launch.work;
   const double lanes = launch.math == DataType::fp64 ? 1 : lane_share_;
-  // assumed: half of a sparse product's multiply-adds switch, and choosing their operands costs a tenth of that again
-  constexpr double kSparse = 0.55;
-  const double product =
-      (launch.tensor_cores ? math_share_ : lanes) * (launch.sparse ? kSparse : 1) * 2 * work.mac * each;
+  // assumed: choosing the operands of a sparse product costs what its idle multipliers save
+  const double product = (launch.tensor_cores ? math_share_ : lanes) * 2 * work.mac * each;
   if (const auto* vector = std::get_if<kernel::VectorKernel>(&launch.detail)) {
     const double l2_only = std::max(0.0, cost.l2_traffic.value - cost.dram_traffic.value);
     return product + work.other_flop * law_.instruction_j / 2 + function_energy(launch, *vector) + l2_only * law_.l2_j;

@@ -166,7 +166,7 @@ std::string read_layer_row(const CsvTable& table, std::size_t row, LlmAsk& ask) 
   ask.pair.mode = prefill ? "prefill" : "decode";
   ask.pair.origin = one_line(table.text(row, "source"), 40);
   ask.pair.label = ask.request.workload;
-  ask.pair.measured = *us * 1e-6;
+  ask.pair.measured = *us;
   return "";
 }
 
