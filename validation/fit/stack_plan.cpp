@@ -139,15 +139,15 @@ constexpr Entry kProtocol[] = {
 
 /// Where the value that holds at a place is written: with its release, its stack, its board, or for all.
 std::string home_of(const std::string& path, const StackPlace& place, const arch::CalibrationDocument& document) {
-  const std::string board = fmt::format("boards.{}.", place.name);
+  const std::string on_board = fmt::format("boards.{}.{}", place.name, path);
   for (const std::string& session : {place.protocol.release, place.protocol.stack}) {
     if (session.empty()) continue;
-    const std::string head = fmt::format("sessions.{}.", arch::calibration_key(session));
-    for (const std::string& candidate : {board + head + path, head + path}) {
-      if (document.has(candidate)) return candidate;
-    }
+    std::string in_session = fmt::format("sessions.{}.{}", arch::calibration_key(session), path);
+    std::string both = fmt::format("boards.{}.{}", place.name, in_session);
+    if (document.has(both)) return both;
+    if (document.has(in_session)) return in_session;
   }
-  return document.has(board + path) ? board + path : path;
+  return document.has(on_board) ? on_board : path;
 }
 
 FitParameter parameter(const Entry& e, std::string path, double prior) {
