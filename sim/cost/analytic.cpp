@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "arch/calibration_document.hpp"
+#include "sim/cost/overlap.hpp"
 #include "sim/cost/roofline.hpp"
 #include "sim/sm/occupancy.hpp"
 
@@ -32,10 +33,6 @@ arch::ResolvedGpu with_operands_at_hand(const arch::ResolvedGpu& gpu) {
   out.spec.dram.peak_bandwidth = kFaster * gpu.spec.dram.peak_bandwidth;
   out.spec.dram.idle_latency = gpu.spec.dram.idle_latency / kFaster;
   return out;
-}
-
-double fourth(double x) {
-  return x * x * x * x;
 }
 
 }  // namespace
@@ -81,7 +78,7 @@ void AnalyticEngine::set_parts(const kernel::Launch& launch, bool isolated, kern
   const double t = cost.time.value - cost.parts.fixed.value;
   const double clocked = std::min(t, at_hand_(launch, isolated).time.value - cost.parts.fixed.value);
   if (!(clocked > 0)) return;
-  const double memory = std::sqrt(std::sqrt(std::max(0.0, fourth(t) - fourth(clocked))));
+  const double memory = fourth_root(std::max(0.0, fourth(t) - fourth(clocked)));
   cost.parts = {cost.parts.fixed, Seconds{memory}, Seconds{clocked}};
 }
 

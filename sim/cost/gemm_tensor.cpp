@@ -5,18 +5,14 @@
 #include <cmath>
 #include <numeric>
 
+#include "sim/cost/overlap.hpp"
+
 namespace voltaic::cost {
 
 namespace {
 
 double positive(std::int64_t v) {
   return static_cast<double>(std::max<std::int64_t>(v, 1));
-}
-double fourth(double x) {
-  return x * x * x * x;
-}
-double norm4(double a, double b) {
-  return std::sqrt(std::sqrt(fourth(a) + fourth(b)));
 }
 
 /// The part of a tile whose operands are read from shared memory at once. Before Hopper a warp's: the CTA tile halved

@@ -18,6 +18,17 @@ inline double smooth_max2(double a, double b, double p) {
   return high * std::max(1.0F, std::pow(1 + excess, 1 / power));
 }
 
+inline double fourth(double x) {
+  return x * x * x * x;
+}
+inline double fourth_root(double x) {
+  return std::sqrt(std::sqrt(x));
+}
+/// The same for p = 4, in double precision: laws that are inverted.
+inline double norm4(double a, double b) {
+  return fourth_root(fourth(a) + fourth(b));
+}
+
 /// The same for p = 6, without a power where one leg hides the other.
 inline double smooth_max6(double a, double b) {
   const double high = std::max(a, b);

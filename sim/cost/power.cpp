@@ -5,17 +5,11 @@
 #include <cmath>
 
 #include "arch/units/error.hpp"
+#include "sim/cost/overlap.hpp"
 
 namespace voltaic::cost {
 
 namespace {
-
-double fourth(double x) {
-  return x * x * x * x;
-}
-double fourth_root(double x) {
-  return std::sqrt(std::sqrt(x));
-}
 
 std::array<double, kDataTypes.size()> by_type(const arch::ParameterTree& tree, const std::string& path) {
   std::array<double, kDataTypes.size()> out{};
