@@ -12,7 +12,6 @@ namespace voltaic::cost {
 namespace {
 
 constexpr std::array<double, 12> kSplits{1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
-constexpr double kGemvBias = -2.5;  ///< Score of the row-wise kernel beside its time [AIC], INT8.
 
 constexpr std::pair<std::string_view, double TensorWeights::*> kNames[] = {
     {"time", &TensorWeights::time},
@@ -104,7 +103,7 @@ TensorChoice::TensorChoice(const arch::ParameterTree& law, const TensorLaw& kern
   read("tile_long_k", &Own::long_k);
   for (std::size_t i = 0; i < own_.size(); ++i) {
     const TensorFamily family = kernels.tiles()[i].family;
-    if (family == TensorFamily::gemv) own_[i] = {.bias = rule_ == TensorRule::utility ? kGemvBias : 0};
+    if (family == TensorFamily::gemv) own_[i] = {.bias = law.number_or("gemv.bias", 0)};
     if (family != TensorFamily::slow_skinny) continue;
     own_[i] = {.bias = law.number("slow_skinny.score.bias"),
                .k = law.number("slow_skinny.score.k"),

@@ -75,7 +75,8 @@ TEST_CASE("more SMs are not slower, but for a few shapes on a wave's edge", "[co
       const auto all = shapes(math, 300);
       for (const auto& p : all) {
         const double ratio = more.seconds(p) / base.seconds(p);
-        CHECK(ratio < 1.3);
+        INFO(name << ' ' << p.batch << " x " << p.m << " x " << p.n << " x " << p.k << ' ' << to_string(math));
+        CHECK(ratio < 1.26);  // 22 products of 293 x 204 x 158 on Hopper: a tail wave
         slower += ratio > 1.02 ? 1 : 0;
         sum += ratio;
       }
