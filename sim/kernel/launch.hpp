@@ -189,6 +189,37 @@ struct ExpertKernel {
   RoutedLoad load;
 };
 
+enum class RecurrentCell : std::uint8_t { vanilla, lstm, gru };
+enum class RecurrentPass : std::uint8_t { forward, backward_data };
+std::string_view to_string(RecurrentCell cell);
+std::string_view to_string(RecurrentPass pass);
+/// All dependent steps of a recurrent layer, or of a stack of layers and directions as the library overlaps them; the
+/// products with the input and those of weight gradients are products of their own.
+struct RecurrentKernel {
+  RecurrentCell cell = RecurrentCell::lstm;
+  RecurrentPass pass = RecurrentPass::forward;
+  std::int64_t hidden = 1, batch = 1, steps = 1;
+  std::int64_t layers = 1, directions = 1;
+  DataType math = DataType::fp32;  ///< Type multiplied.
+  double element_bytes = 4;        ///< Of weights, states and gates.
+  bool training = false;           ///< Gates are saved for the backward pass.
+  bool persistent = false;         ///< Weights stay in registers over all steps, one launch.
+  friend bool operator==(const RecurrentKernel&, const RecurrentKernel&) = default;
+};
+
+/// C[rows, features] = A[rows, cols] B[cols, features] with A sparse, in rows of compressed indices.
+struct SparseKernel {
+  std::int64_t rows = 1, cols = 1, features = 1;
+  std::int64_t nnz = 1;            ///< Stored elements of A.
+  DataType math = DataType::fp32;  ///< Type multiplied.
+  double value_bytes = 4;          ///< Of one stored element; 0: A is a pattern of ones.
+  double index_bytes = 4;
+  double element_bytes = 4;   ///< Of B and C.
+  bool transposed = false;    ///< A is stored by columns: partial sums are scattered with atomics.
+  bool sampled = false;       ///< The other way round (SDDMM): a value per stored element, from two dense operands.
+  bool column_major = false;  ///< B and C by columns, as cuSPARSE's csrmm takes pruned weights.
+};
+
 /// Copies between host and device.
 struct TransferKernel {
   Bytes bytes;
@@ -196,11 +227,12 @@ struct TransferKernel {
   bool pinned = true;
 };
 
-using KernelDetail = std::variant<GemmKernel, ConvKernel, VectorKernel, AttentionKernel, ExpertKernel, TransferKernel>;
+using KernelDetail = std::variant<GemmKernel, ConvKernel, VectorKernel, AttentionKernel, ExpertKernel, TransferKernel,
+                                  RecurrentKernel, SparseKernel>;
 
 struct Launch {
   std::string name;          ///< As the library names it: "ampere_sgemm_128x64_tn".
-  std::string_view library;  ///< "cuBLAS", "cuDNN", "CUTLASS", "cuSPARSELt", "ATen", "flash-attn", "apex", "driver".
+  std::string_view library;  ///< "cuBLAS", "cuDNN", "CUTLASS", "cuSPARSE", "cuSPARSELt", "ATen", "flash-attn", "apex", "driver".
   std::string_view family;   ///< Calibration and interval family: "gemm_simt", "gemm_tensor", "elementwise", ...
   std::int64_t grid[3] = {1, 1, 1};
   CtaResources cta;
