@@ -231,9 +231,10 @@ using KernelDetail = std::variant<GemmKernel, ConvKernel, VectorKernel, Attentio
                                   RecurrentKernel, SparseKernel>;
 
 struct Launch {
-  std::string name;          ///< As the library names it: "ampere_sgemm_128x64_tn".
-  std::string_view library;  ///< "cuBLAS", "cuDNN", "CUTLASS", "cuSPARSE", "cuSPARSELt", "ATen", "flash-attn", "apex", "driver".
-  std::string_view family;   ///< Calibration and interval family: "gemm_simt", "gemm_tensor", "elementwise", ...
+  std::string name;  ///< As the library names it: "ampere_sgemm_128x64_tn".
+  std::string_view
+      library;  ///< "cuBLAS", "cuDNN", "CUTLASS", "cuSPARSE", "cuSPARSELt", "ATen", "flash-attn", "apex", "driver".
+  std::string_view family;  ///< Calibration and interval family: "gemm_simt", "gemm_tensor", "elementwise", ...
   std::int64_t grid[3] = {1, 1, 1};
   CtaResources cta;
   DataType math = DataType::fp32;  ///< Type in which `work.mac` multiplies.
