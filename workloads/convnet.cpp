@@ -6,6 +6,9 @@
 #include "arch/units/error.hpp"
 #include "workloads/attention_block.hpp"
 #include "workloads/families.hpp"
+#include "workloads/layers.hpp"
+#include "workloads/sizes.hpp"
+#include "workloads/zoo.hpp"
 
 namespace voltaic::workloads {
 namespace {
@@ -13,31 +16,13 @@ namespace {
 constexpr Dim kClasses = 1000;
 constexpr Dim kOwnImage = 224;
 
-TensorId conv(GraphWriter& w, const std::string& name, TensorId x, Dim out, Dim kernel, Dim stride, bool bias) {
-  const TensorId weight = w.parameter(name + ".weight", {out, w.dim(x, 1), kernel, kernel});
-  graph::Attributes attrs = attributes({{"padding", kernel / 2}, {"stride", stride}});
-  if (!bias) return w.apply(OpType::conv2d, name, {x, weight}, std::move(attrs));
-  return w.apply(OpType::conv2d, name, {x, weight, w.parameter(name + ".bias", {out})}, std::move(attrs));
-}
-
-TensorId batch_norm(GraphWriter& w, const std::string& name, TensorId x) {
-  const Shape channels{w.dim(x, 1)};
-  const TensorId weight = w.parameter(name + ".weight", channels);
-  const TensorId bias = w.parameter(name + ".bias", channels);
-  const TensorId mean = w.buffer(name + ".running_mean", channels);
-  const TensorId variance = w.buffer(name + ".running_var", channels);
-  graph::Attributes attrs;
-  if (w.training()) attrs.set("training", std::int64_t{1});
-  return w.apply(OpType::batch_norm, name, {x, weight, bias, mean, variance}, std::move(attrs));
-}
-
 TensorId conv_norm(GraphWriter& w, const std::string& number, TensorId x, Dim out, Dim kernel, Dim stride) {
-  return batch_norm(w, "bn" + number, conv(w, "conv" + number, x, out, kernel, stride, false));
+  return batch_norm(w, "bn" + number, conv(w, "conv" + number, x, out, kernel, {.stride = stride}));
 }
 
 TensorId shortcut(GraphWriter& w, TensorId x, Dim out, Dim stride) {
   if (stride == 1 && w.dim(x, 1) == out) return x;
-  return batch_norm(w, "downsample.1", conv(w, "downsample.0", x, out, 1, stride, false));
+  return batch_norm(w, "downsample.1", conv(w, "downsample.0", x, out, 1, {.stride = stride}));
 }
 
 TensorId basic_block(GraphWriter& w, TensorId x, Dim width, Dim stride) {
@@ -66,29 +51,13 @@ std::array<int, 4> resnet_stages(int depth) {
   throw InternalError("resnet depth is one of 18, 50, 101, 152");
 }
 
-TensorId max_pool(GraphWriter& w, const std::string& name, TensorId x, Dim kernel, Dim stride, Dim padding) {
-  return w.apply(OpType::max_pool2d, name, {x},
-                 attributes({{"kernel", kernel}, {"padding", padding}, {"stride", stride}}));
-}
-
-void classify(GraphWriter& w, Workload& workload, TensorId logits) {
-  if (w.training()) {
-    w.scope("loss");
-    const TensorId labels = w.input("labels", {w.dim(logits, 0)}, DataType::int64);
-    w.graph().loss = w.apply(OpType::cross_entropy, "cross_entropy", {logits, labels});
-  }
-  finish(workload, logits);
-}
-
-}  // namespace
-
 void build_resnet(int depth, const BuildOptions& options, Workload& workload) {
   const ImageSizes sizes = resolve_image(options, kOwnImage, workload);
   GraphWriter w(workload.graph, workload.name, sizes.training);
   TensorId x = w.input("image", {sizes.batch, 3, sizes.height, sizes.width});
   w.scope("stem");
   x = w.apply(OpType::relu, "relu", {conv_norm(w, "1", x, 64, 7, 2)});
-  x = max_pool(w, "maxpool", x, 3, 2, 1);
+  x = max_pool(w, "maxpool", x, 3, {.stride = 2, .padding = 1});
   const auto stages = resnet_stages(depth);
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     const Dim width = Dim{64} << stage;
@@ -119,9 +88,10 @@ void build_vgg16(const BuildOptions& options, Workload& workload) {
     w.scope("features" + std::to_string(stage + 1));
     for (Dim i = 0; i < kStages.at(stage)[1]; ++i) {
       const std::string number = std::to_string(i + 1);
-      x = w.apply(OpType::relu, "relu" + number, {conv(w, "conv" + number, x, kStages.at(stage)[0], 3, 1, true)});
+      x = w.apply(OpType::relu, "relu" + number,
+                  {conv(w, "conv" + number, x, kStages.at(stage)[0], 3, {.bias = true})});
     }
-    x = max_pool(w, "pool", x, 2, 2, 0);
+    x = max_pool(w, "pool", x, 2, {});
   }
   w.scope("classifier");
   x = w.reshape("flatten", x, {sizes.batch, w.dim(x, 1) * w.dim(x, 2) * w.dim(x, 3)});
@@ -130,6 +100,25 @@ void build_vgg16(const BuildOptions& options, Workload& workload) {
     x = w.dropout("dropout" + number, x, 0.5);
   }
   classify(w, workload, w.linear("fc3", x, kClasses, true));
+}
+
+template <int kDepth>
+void resnet(const BuildOptions& options, Workload& workload) {
+  build_resnet(kDepth, options, workload);
+}
+
+constexpr ZooModel kModels[] = {
+    {"resnet18", "convolution", "ResNet-18, 1000 classes, 224x224", resnet<18>},
+    {"resnet50", "convolution", "ResNet-50, 1000 classes, 224x224", resnet<50>},
+    {"resnet101", "convolution", "ResNet-101, 1000 classes, 224x224", resnet<101>},
+    {"resnet152", "convolution", "ResNet-152, 1000 classes, 224x224", resnet<152>},
+    {"vgg16", "convolution", "VGG-16, 1000 classes, 224x224", build_vgg16},
+};
+
+}  // namespace
+
+std::span<const ZooModel> classification_models() {
+  return kModels;
 }
 
 }  // namespace voltaic::workloads

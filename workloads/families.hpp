@@ -65,8 +65,5 @@ void build_opt(const OptConfig& config, const BuildOptions& options, Workload& w
 void build_llama(const LlamaConfig& config, const BuildOptions& options, Workload& workload);
 void build_t5(const T5Config& config, const BuildOptions& options, Workload& workload);
 void build_vit(const VitConfig& config, const BuildOptions& options, Workload& workload);
-/// Depth 18, 50, 101 or 152.
-void build_resnet(int depth, const BuildOptions& options, Workload& workload);
-void build_vgg16(const BuildOptions& options, Workload& workload);
 
 }  // namespace voltaic::workloads

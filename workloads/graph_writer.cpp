@@ -69,13 +69,13 @@ TensorId GraphWriter::buffer(std::string_view name, Shape shape, DataType dtype)
   return add(std::string(name), std::move(shape), dtype, graph::TensorRole::buffer);
 }
 
-graph::NodeId GraphWriter::append(OpType op, std::string id, std::initializer_list<TensorId> inputs,
-                                  graph::Attributes attributes, std::span<const std::string> outputs) {
+graph::NodeId GraphWriter::append(OpType op, std::string id, std::vector<TensorId> inputs, graph::Attributes attributes,
+                                  std::span<const std::string> outputs) {
   graph::Node node;
   node.id = std::move(id);
   node.op = op;
   node.attributes = std::move(attributes);
-  node.inputs = inputs;
+  node.inputs = std::move(inputs);
   node.layer = scope_;
   node.extra_host_calls = pending_host_calls_;
   pending_host_calls_ = 0;
@@ -85,18 +85,22 @@ graph::NodeId GraphWriter::append(OpType op, std::string id, std::initializer_li
 
 TensorId GraphWriter::apply(OpType op, std::string_view name, std::initializer_list<TensorId> inputs,
                             graph::Attributes attributes) {
-  std::string id = scoped(name);
-  const std::string output[] = {id};
-  return graph_->node(append(op, std::move(id), inputs, std::move(attributes), output)).outputs.front();
+  return apply_all(op, name, std::vector<TensorId>(inputs), std::move(attributes));
 }
 
-std::vector<TensorId> GraphWriter::apply_multiple(OpType op, std::string_view name,
-                                                  std::initializer_list<TensorId> inputs, graph::Attributes attributes,
-                                                  std::size_t count) {
+TensorId GraphWriter::apply_all(OpType op, std::string_view name, std::vector<TensorId> inputs,
+                                graph::Attributes attributes) {
+  std::string id = scoped(name);
+  const std::string output[] = {id};
+  return graph_->node(append(op, std::move(id), std::move(inputs), std::move(attributes), output)).outputs.front();
+}
+
+std::vector<TensorId> GraphWriter::apply_multiple(OpType op, std::string_view name, std::vector<TensorId> inputs,
+                                                  graph::Attributes attributes, std::size_t count) {
   std::string id = scoped(name);
   std::vector<std::string> outputs;
   for (std::size_t i = 0; i < count; ++i) outputs.push_back(id + "." + std::to_string(i));
-  return graph_->node(append(op, std::move(id), inputs, std::move(attributes), outputs)).outputs;
+  return graph_->node(append(op, std::move(id), std::move(inputs), std::move(attributes), outputs)).outputs;
 }
 
 TensorId GraphWriter::linear(std::string_view name, TensorId x, Dim out, bool bias, bool transposed) {

@@ -46,8 +46,10 @@ class GraphWriter {
   /// One operation with one output of interest (its first).
   TensorId apply(OpType op, std::string_view name, std::initializer_list<TensorId> inputs,
                  graph::Attributes attributes = {});
+  /// The same with as many inputs as there are: concatenations, recurrent layers.
+  TensorId apply_all(OpType op, std::string_view name, std::vector<TensorId> inputs, graph::Attributes attributes = {});
   /// One operation with `count` outputs.
-  std::vector<TensorId> apply_multiple(OpType op, std::string_view name, std::initializer_list<TensorId> inputs,
+  std::vector<TensorId> apply_multiple(OpType op, std::string_view name, std::vector<TensorId> inputs,
                                        graph::Attributes attributes, std::size_t count);
 
   /// nn.Linear; `transposed`: the weight is stored [in, out], as Conv1D layers of GPT-2 do.
@@ -69,7 +71,7 @@ class GraphWriter {
   TensorId add(std::string name, Shape shape, DataType dtype, graph::TensorRole role);
   std::string scoped(std::string_view name) const;
   TensorId gelu_new(std::string_view name, TensorId x);
-  graph::NodeId append(OpType op, std::string id, std::initializer_list<TensorId> inputs, graph::Attributes attributes,
+  graph::NodeId append(OpType op, std::string id, std::vector<TensorId> inputs, graph::Attributes attributes,
                        std::span<const std::string> outputs);
 
   graph::OpGraph* graph_;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "arch/units/embedded.hpp"
 #include "arch/units/error.hpp"
 #include "sim/graph/reader.hpp"
 #include "workloads/attention_block.hpp"
@@ -13,40 +12,15 @@
 #include "workloads/import/json_fields.hpp"
 #include "workloads/sha256.hpp"
 #include "workloads/source.hpp"
-
-namespace voltaic {
-std::span<const EmbeddedFile> embedded_models();
-}
+#include "workloads/zoo.hpp"
 
 namespace voltaic::workloads {
 namespace {
-
-/// Names that are promised and not there yet.
-constexpr std::array<const char*, 2> kNotBuiltYet{"dlrm", "unet3d"};
 
 std::vector<std::string> zoo_names() {
   std::vector<std::string> names;
   for (const auto& entry : zoo()) names.push_back(entry.name);
   return names;
-}
-
-Workload build_zoo(const std::string& name, const BuildOptions& options) {
-  const std::string file = name + ".json";
-  for (const EmbeddedFile& model : embedded_models()) {
-    if (model.name != file) continue;
-    Workload workload = import_huggingface(model.text, name, options);
-    workload.kind = "zoo";
-    return workload;
-  }
-  Workload workload;
-  workload.name = name;
-  workload.kind = "zoo";
-  if (name == "vgg16") {
-    build_vgg16(options, workload);
-  } else {
-    build_resnet(std::stoi(name.substr(std::string_view("resnet").size())), options, workload);
-  }
-  return workload;
 }
 
 /// Samples of a graph file: the leading dim of its first input.
@@ -127,45 +101,14 @@ bool exists(const std::string& what) {
 
 }  // namespace
 
-const std::vector<ZooEntry>& zoo() {
-  static const std::vector<ZooEntry> entries{
-      {"resnet18", "convolution", "ResNet-18, 1000 classes, 224x224"},
-      {"resnet50", "convolution", "ResNet-50, 1000 classes, 224x224"},
-      {"resnet101", "convolution", "ResNet-101, 1000 classes, 224x224"},
-      {"resnet152", "convolution", "ResNet-152, 1000 classes, 224x224"},
-      {"vgg16", "convolution", "VGG-16, 1000 classes, 224x224"},
-      {"vit-b16", "vit", "ViT-B/16, 1000 classes, 224x224"},
-      {"bert-base", "bert", "BERT base, uncased: 12 layers of width 768"},
-      {"bert-large", "bert", "BERT large, uncased: 24 layers of width 1024"},
-      {"gpt2", "gpt2", "GPT-2, 124 M parameters"},
-      {"gpt2-large", "gpt2", "GPT-2 large, 774 M parameters"},
-      {"gpt3-xl", "gpt2", "GPT-3 XL shape: 24 layers of width 3072, heads of 128"},
-      {"gpt3-2.7b", "gpt2", "GPT-3 2.7B shape: 32 layers of width 2560"},
-      {"gpt3-175b", "gpt2", "GPT-3 175B shape: 96 layers of width 12288"},
-      {"opt-1.3b", "opt", "OPT 1.3B: 24 layers of width 2048"},
-      {"llama-2-7b", "llama", "Llama 2 7B"},
-      {"llama-3.1-8b", "llama", "Llama 3.1 8B: grouped-query attention, 8 key-value heads"},
-      {"mistral-7b", "mistral", "Mistral 7B v0.1: sliding window of 4096"},
-      {"qwen2-7b", "qwen2", "Qwen2 7B"},
-      {"mixtral-8x7b", "mixtral", "Mixtral 8x7B: 8 experts, 2 per token"},
-      {"t5-large", "t5", "T5 large: 24 + 24 layers of width 1024"},
-      {"switch-xl", "switch_transformers", "Switch Transformer shape: 24 + 24 layers, 4 experts, capacity 64"},
-  };
-  return entries;
-}
-
 Workload load_workload(const std::string& what, const BuildOptions& options) {
   if (what.empty()) throw UsageError("workload: expected a zoo name, op:..., a file or -, got nothing");
   if (what.starts_with("op:")) return build_operation(what, options);
   if (what.starts_with("{")) return load_text(what, "configuration", options);
-  const std::vector<std::string> names = zoo_names();
-  if (std::find(names.begin(), names.end(), what) != names.end()) return build_zoo(what, options);
+  if (auto known = build_zoo(what, options)) return *std::move(known);
   if (what == "-" || exists(what)) return load_file(what, options);
-  if (std::find(kNotBuiltYet.begin(), kNotBuiltYet.end(), what) != kNotBuiltYet.end()) {
-    throw UnsupportedError(fmt::format("{}: not built yet; there are: {}", what, fmt::join(names, ", ")));
-  }
   if (looks_like_path(what)) return load_file(what, options);
-  const std::string near = nearest(what, names);
+  const std::string near = nearest(what, zoo_names());
   throw UsageError(fmt::format("workload '{}': no such model or file{}; see `voltaic list workloads`",
                                one_line(what, 80), near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
 }

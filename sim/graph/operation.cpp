@@ -20,10 +20,10 @@ constexpr OpInfo kOps[] = {
 #undef X
 };
 
-constexpr std::array<std::string_view, 20> kFamilies{
-    "matrix",        "convolution", "attention", "recurrent", "normalization",  "pointwise", "softmax",
-    "reduction",     "pooling",     "resize",    "embedding", "gather_scatter", "moe",       "view",
-    "data_movement", "random",      "loss",      "optimizer", "transfer",       "collective"};
+constexpr std::array<std::string_view, 21> kFamilies{
+    "matrix",    "convolution",   "attention", "recurrent", "normalization",  "pointwise", "softmax",
+    "reduction", "pooling",       "resize",    "embedding", "gather_scatter", "sparse",    "moe",
+    "view",      "data_movement", "random",    "loss",      "optimizer",      "transfer",  "collective"};
 static_assert(static_cast<std::size_t>(OpFamily::collective) + 1 == kFamilies.size());
 
 auto position(auto& entries, std::string_view name) {
@@ -43,6 +43,17 @@ std::string_view to_string(OpFamily family) {
 
 OpFamily family(OpType op) {
   return kOps[static_cast<std::size_t>(op)].family;
+}
+
+bool is_loss_gradient(OpType op) {
+  switch (op) {
+    case OpType::cross_entropy_backward:
+    case OpType::mse_loss_backward:
+    case OpType::smooth_l1_loss_backward:
+    case OpType::bce_loss_backward:
+    case OpType::ctc_loss_backward: return true;
+    default: return false;
+  }
 }
 
 std::optional<OpType> parse_op(std::string_view name) {

@@ -26,6 +26,7 @@ enum class OpFamily : std::uint8_t {
   resize,
   embedding,
   gather_scatter,
+  sparse,  ///< Products with a sparse matrix: graph networks, pruned weights.
   moe,
   view,  ///< Metadata only: no kernel, a little host time.
   data_movement,
@@ -45,6 +46,7 @@ enum class OpFamily : std::uint8_t {
   X(conv_dgrad, convolution) X(conv_wgrad, convolution)                                              \
   X(attention, attention) X(attention_backward, attention)                                           \
   X(rnn, recurrent) X(lstm, recurrent) X(gru, recurrent)                                             \
+  X(rnn_backward, recurrent) X(rnn_wgrad, recurrent)                                                 \
   X(layer_norm, normalization) X(rms_norm, normalization)                                            \
   X(batch_norm, normalization) X(group_norm, normalization)                                          \
   X(layer_norm_backward, normalization) X(rms_norm_backward, normalization)                          \
@@ -67,12 +69,17 @@ enum class OpFamily : std::uint8_t {
   X(softmax, softmax) X(log_softmax, softmax) X(softmax_backward, softmax)                           \
   X(log_softmax_backward, softmax) X(fused_softmax, softmax)                                         \
   X(reduce_sum, reduction) X(reduce_mean, reduction) X(reduce_max, reduction) X(argmax, reduction)   \
+  X(sort, reduction) X(nms, reduction)                                                               \
   X(cumsum, reduction) X(topk, reduction)                                                            \
   X(max_pool2d, pooling) X(avg_pool2d, pooling) X(global_avg_pool2d, pooling)                        \
+  X(max_pool1d, pooling) X(avg_pool1d, pooling) X(max_pool3d, pooling) X(avg_pool3d, pooling)        \
   X(pool_backward, pooling)                                                                          \
   X(resize, resize) X(resize_backward, resize)                                                       \
   X(embedding, embedding) X(embedding_backward, embedding)                                           \
+  X(embedding_bag, embedding) X(embedding_bag_backward, embedding)                                   \
   X(gather, gather_scatter) X(scatter_add, gather_scatter)                                           \
+  X(roi_align, gather_scatter) X(roi_align_backward, gather_scatter)                                 \
+  X(spmm, sparse) X(sddmm, sparse)                                                                   \
   X(moe_dispatch, moe) X(moe_combine, moe)                                                           \
   X(reshape, view) X(transpose, view) X(split, view) X(slice, view) X(expand, view)                  \
   X(contiguous, data_movement) X(copy, data_movement) X(concat, data_movement)                       \
@@ -80,6 +87,9 @@ enum class OpFamily : std::uint8_t {
   X(dropout, random) X(dropout_backward, random)                                                     \
   X(cross_entropy, loss) X(cross_entropy_backward, loss) X(mse_loss, loss)                           \
   X(mse_loss_backward, loss)                                                                         \
+  X(smooth_l1_loss, loss) X(smooth_l1_loss_backward, loss)                                           \
+  X(bce_loss, loss) X(bce_loss_backward, loss)                                                       \
+  X(ctc_loss, loss) X(ctc_loss_backward, loss)                                                       \
   X(optimizer_step, optimizer) X(grad_accumulate, optimizer) X(zero_grad, optimizer)                 \
   X(grad_scale, optimizer)                                                                           \
   X(host_to_device, transfer) X(device_to_host, transfer)                                            \
@@ -96,6 +106,8 @@ enum class OpType : std::uint8_t {
 std::string_view to_string(OpType op);
 std::string_view to_string(OpFamily family);
 OpFamily family(OpType op);
+/// The gradient of a loss with respect to its first input.
+bool is_loss_gradient(OpType op);
 std::optional<OpType> parse_op(std::string_view name);
 /// Every operation in declaration order.
 const std::vector<OpType>& all_ops();

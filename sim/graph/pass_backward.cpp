@@ -31,6 +31,7 @@ void differentiate(detail::GradientTape& tape, const Node& node) {
     case OpFamily::data_movement: return detail::movement_gradient(tape, node);
     case OpFamily::loss: return detail::loss_gradient(tape, node);
     case OpFamily::recurrent:
+    case OpFamily::sparse:
     case OpFamily::optimizer:
     case OpFamily::transfer:
     case OpFamily::collective: tape.unsupported(node);

@@ -73,6 +73,7 @@ Types infer(const RuleContext& c) {
       case OpFamily::resize: return resize_rule(c);
       case OpFamily::embedding: return embedding_rule(c);
       case OpFamily::gather_scatter: return gather_scatter_rule(c);
+      case OpFamily::sparse: return sparse_rule(c);
       case OpFamily::moe: return moe_rule(c);
       case OpFamily::view:
       case OpFamily::data_movement: return movement_rule(c);

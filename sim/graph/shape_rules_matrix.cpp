@@ -98,6 +98,20 @@ void check_recurrent_parameters(const RuleContext& c, std::int64_t hidden, std::
   }
 }
 
+/// dy, x and the parameters to dx, or to one gradient per parameter.
+Types recurrent_gradient(const RuleContext& c) {
+  c.require_rank(0, 3, "[time, batch, hidden]");
+  c.require_rank(1, 3, "[time, batch, in]");
+  for (std::size_t d = 0; d < 2; ++d) c.require_dim(1, d, c.shape(0)[d], "time and batch of the gradient");
+  const std::int64_t directions = c.attributes.flag("bidirectional") ? 2 : 1;
+  c.require_dim(0, 2, times(c.required_integer("hidden", 1), directions), "the hidden size of each direction");
+  c.integer("layers", 1, 1);
+  if (c.op == OpType::rnn_backward) return {c.like(1)};
+  Types gradients;
+  for (std::size_t i = 2; i < c.input_count(); ++i) gradients.push_back(c.like(i));
+  return gradients;
+}
+
 }  // namespace
 
 Types matrix_rule(const RuleContext& c) {
@@ -116,6 +130,7 @@ Types attention_rule(const RuleContext& c) {
 }
 
 Types recurrent_rule(const RuleContext& c) {
+  if (c.op == OpType::rnn_backward || c.op == OpType::rnn_wgrad) return recurrent_gradient(c);
   c.require_rank(0, 3, "[time, batch, in]");
   const std::int64_t hidden = c.required_integer("hidden", 1);
   const std::int64_t layers = c.integer("layers", 1, 1);

@@ -154,7 +154,42 @@ Types movement_rule(const RuleContext& c) {
   }
 }
 
+namespace {
+
+/// A bag sums (or averages) the rows of one sample: ids[samples, lookups].
+Types bag_types(const RuleContext& c) {
+  const bool backward = c.op == OpType::embedding_bag_backward;
+  const std::size_t ids = backward ? 1 : 0;
+  c.require_integer_type(ids, "ids");
+  c.require_rank(ids, 2, "[samples, lookups]");
+  c.require_rank(1 - ids, 2, backward ? "[samples, width]" : "[rows, width]");
+  const std::int64_t width = c.shape(1 - ids)[1];
+  if (!backward) return {{{c.shape(0)[0], width}, c.dtype(1)}};
+  c.require_dim(0, 0, c.shape(1)[0], "samples");
+  return {{{c.required_integer("rows", 0), width}, c.dtype(0)}};
+}
+
+/// Regions of a feature map, resampled to one size: x[N, C, H, W], boxes[R, 4 or 5].
+Types roi_types(const RuleContext& c) {
+  c.require_rank(0, 4, "[N, C, H, W]");
+  c.require_rank(1, 2, "[regions, corners]");
+  c.integer("sampling", 2, 1);
+  if (c.op == OpType::roi_align_backward) {
+    Shape input = c.required_shape("input_shape");
+    if (input.size() != 4) c.refuse_attribute("input_shape", "rank 4", to_string(input));
+    c.require_dim(0, 0, c.shape(1)[0], "regions");
+    c.require_dim(0, 1, input[1], "channels");
+    return {{std::move(input), c.dtype(0)}};
+  }
+  if (!c.attributes.has("size")) c.refuse_attribute("size", "an integer or 2 of them", "nothing");
+  const auto size = c.spatial("size", 2, 1, 1);
+  return {{{c.shape(1)[0], c.shape(0)[1], size[0], size[1]}, c.dtype(0)}};
+}
+
+}  // namespace
+
 Types embedding_rule(const RuleContext& c) {
+  if (c.op == OpType::embedding_bag || c.op == OpType::embedding_bag_backward) return bag_types(c);
   if (c.op == OpType::embedding) {
     c.require_integer_type(0, "ids");
     c.require_rank(1, 2, "[rows, width]");
@@ -171,7 +206,25 @@ Types embedding_rule(const RuleContext& c) {
   return {{{c.required_integer("rows", 0), width}, c.dtype(0)}};
 }
 
+/// spmm: y[rows, D] = A x[R, D], A with one entry per element of the index (and its value); sddmm: the entries' own
+/// gradients, one dot product of dy[rows, D] and x[R, D] each.
+Types sparse_rule(const RuleContext& c) {
+  c.require_rank(0, 2, "[rows, width]");
+  if (c.op == OpType::spmm) {
+    c.require_rank(1, 1, "[entries]");
+    c.require_integer_type(1, "an index");
+    if (c.input_count() == 3) c.require_shape(2, c.shape(1));
+    return {{{c.required_integer("rows", 0), c.shape(0)[1]}, c.dtype(0)}};
+  }
+  c.require_rank(1, 2, "[rows, width]");
+  c.require_dim(1, 1, c.shape(0)[1], "the width of the first input");
+  c.require_rank(2, 1, "[entries]");
+  c.require_integer_type(2, "an index");
+  return {{c.shape(2), c.dtype(0)}};
+}
+
 Types gather_scatter_rule(const RuleContext& c) {
+  if (c.op == OpType::roi_align || c.op == OpType::roi_align_backward) return roi_types(c);
   c.require_min_rank(0, 1);
   c.require_integer_type(1, "an index");
   const Shape& x = c.shape(0);

@@ -89,16 +89,23 @@ Types random_rule(const RuleContext& c) {
 }
 
 Types loss_rule(const RuleContext& c) {
-  const bool cross_entropy = c.op == OpType::cross_entropy || c.op == OpType::cross_entropy_backward;
-  if (cross_entropy) {
-    c.require_min_rank(0, 2);
-    c.require_shape(1, Shape(c.shape(0).begin(), c.shape(0).end() - 1));
-    c.require_integer_type(1, "labels");
-  } else {
-    c.require_shape(1, c.shape(0));
+  switch (c.op) {
+    case OpType::cross_entropy:
+    case OpType::cross_entropy_backward:
+      c.require_min_rank(0, 2);
+      c.require_shape(1, Shape(c.shape(0).begin(), c.shape(0).end() - 1));
+      c.require_integer_type(1, "labels");
+      break;
+    case OpType::ctc_loss:
+    case OpType::ctc_loss_backward:
+      c.require_rank(0, 3, "[time, batch, classes]");
+      c.require_rank(1, 2, "[batch, labels]");
+      c.require_dim(1, 0, c.shape(0)[1], "batch");
+      c.require_integer_type(1, "labels");
+      break;
+    default: c.require_shape(1, c.shape(0));
   }
-  const bool backward = c.op == OpType::cross_entropy_backward || c.op == OpType::mse_loss_backward;
-  return {backward ? c.like(0) : TensorType{{}, c.dtype(0)}};
+  return {is_loss_gradient(c.op) ? c.like(0) : TensorType{{}, c.dtype(0)}};
 }
 
 Types collective_rule(const RuleContext& c) {

@@ -136,6 +136,20 @@ Types reduction_rule(const RuleContext& c) {
       TensorType indices{values.shape, DataType::int64};
       return {std::move(values), std::move(indices)};
     }
+    case OpType::sort: {
+      c.axis("axis", -1, c.rank(0));
+      return {c.like(0), {c.shape(0), DataType::int64}};
+    }
+    case OpType::nms: {
+      c.require_rank(0, 2, "[boxes, 4]");
+      c.require_dim(0, 1, 4, "corners");
+      c.require_shape(1, {c.shape(0)[0]});
+      const std::int64_t keep = c.required_integer("keep", 0);
+      if (keep > c.shape(0)[0]) {
+        c.refuse_attribute("keep", fmt::format("at most the {} boxes", c.shape(0)[0]), std::to_string(keep));
+      }
+      return {{{keep}, DataType::int64}};
+    }
     default: return {reduce_type(c)};
   }
 }

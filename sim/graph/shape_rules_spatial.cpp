@@ -102,22 +102,38 @@ std::int64_t pool_size(std::int64_t in, std::int64_t kernel, std::int64_t s, std
   return size;
 }
 
+std::size_t pool_dims(OpType op) {
+  switch (op) {
+    case OpType::max_pool1d:
+    case OpType::avg_pool1d: return 1;
+    case OpType::max_pool3d:
+    case OpType::avg_pool3d: return 3;
+    default: return 2;
+  }
+}
+
 TensorType pool_type(const RuleContext& c) {
-  c.require_rank(0, 4, "[N, C, H, W]");
+  const std::size_t dims = pool_dims(c.op);
+  c.require_rank(0, dims + 2, dims == 2 ? "[N, C, H, W]" : "[N, C, spatial]");
   if (c.op == OpType::global_avg_pool2d) return {{c.shape(0)[0], c.shape(0)[1], 1, 1}, c.dtype(0)};
-  if (!c.attributes.has("kernel")) c.refuse_attribute("kernel", "an integer or 2 of them", "nothing");
-  const auto kernel = c.spatial("kernel", 2, 1, 1);
-  const auto stride = c.attributes.has("stride") ? c.spatial("stride", 2, 1, 1) : kernel;
-  const auto padding = c.spatial("padding", 2, 0, 0);
+  if (!c.attributes.has("kernel"))
+    c.refuse_attribute("kernel", fmt::format("an integer or {} of them", dims), "nothing");
+  const auto kernel = c.spatial("kernel", dims, 1, 1);
+  const auto stride = c.attributes.has("stride") ? c.spatial("stride", dims, 1, 1) : kernel;
+  const auto padding = c.spatial("padding", dims, 0, 0);
   TensorType result = c.like(0);
-  for (std::size_t d = 0; d < 2; ++d) {
+  for (std::size_t d = 0; d < dims; ++d) {
     if (padding[d] > kernel[d] / 2) {
       c.refuse_attribute("padding", fmt::format("at most half the kernel, {}", kernel[d] / 2),
                          std::to_string(padding[d]));
     }
     std::int64_t& size = result.shape[d + 2];
     size = pool_size(size, kernel[d], stride[d], padding[d], c.attributes.flag("ceil_mode"));
-    if (size < 0) c.refuse_input(0, fmt::format("spatial sizes that hold a kernel of [{}, {}]", kernel[0], kernel[1]));
+    if (size < 0) {
+      c.refuse_input(0,
+                     fmt::format("spatial sizes that hold a kernel of {}",
+                                 to_string(Shape(kernel.begin(), kernel.begin() + static_cast<std::ptrdiff_t>(dims)))));
+    }
   }
   return result;
 }

@@ -100,6 +100,7 @@ Lowered lower(const graph::OpGraph& graph, const graph::Node& node, const Target
     case OpFamily::transfer: return lower_data_movement(graph, node, target);
     case OpFamily::loss: return lower_loss(graph, node, target);
     case OpFamily::optimizer: return lower_optimizer(graph, node, target);
+    case OpFamily::sparse: return unmodelled(graph, node, "sparse products are not modelled yet");
     case OpFamily::recurrent: return unmodelled(graph, node, "recurrent layers are not modelled yet");
     case OpFamily::collective:
       return unmodelled(graph, node, "collectives need a system of GPUs, which is not modelled yet");

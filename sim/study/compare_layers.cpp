@@ -72,6 +72,7 @@ std::string_view class_name(graph::OpFamily family) {
     case OpFamily::resize: return "pooling and resize";
     case OpFamily::embedding:
     case OpFamily::gather_scatter: return "embedding and gather";
+    case OpFamily::sparse: return "sparse products";
     case OpFamily::moe: return "expert routing";
     case OpFamily::view:
     case OpFamily::data_movement: return "copies";

@@ -37,6 +37,8 @@ constexpr AttributeSpec kConvGradient[] = {{"stride", K::integer_or_integers},
                                            {"filter_shape", K::integers}};
 constexpr AttributeSpec kAttention[] = {{"causal", K::flag}, {"window", K::integer}};
 constexpr AttributeSpec kRecurrent[] = {{"hidden", K::integer}, {"layers", K::integer}, {"bidirectional", K::flag}};
+constexpr AttributeSpec kRecurrentGradient[] = {
+    {"of", K::operation}, {"hidden", K::integer}, {"layers", K::integer}, {"bidirectional", K::flag}};
 constexpr AttributeSpec kTrailingNorm[] = {{"axes", K::integer}};
 constexpr AttributeSpec kGroupNorm[] = {{"groups", K::integer}};
 constexpr AttributeSpec kBatchNorm[] = {{"training", K::flag}};
@@ -67,6 +69,12 @@ constexpr AttributeSpec kPoolBackward[] = {{"of", K::operation},
 constexpr AttributeSpec kResize[] = {{"scale", K::number}, {"size", K::integer_or_integers}, {"mode", K::word}};
 constexpr AttributeSpec kResizeBackward[] = {{"input_shape", K::integers}, {"mode", K::word}};
 constexpr AttributeSpec kRows[] = {{"rows", K::integer}};
+constexpr AttributeSpec kBag[] = {{"mode", K::word}, {"zipf", K::number}};
+constexpr AttributeSpec kBagBackward[] = {{"rows", K::integer}, {"mode", K::word}, {"zipf", K::number}};
+constexpr AttributeSpec kRoiAlign[] = {{"size", K::integer_or_integers}, {"sampling", K::integer}};
+constexpr AttributeSpec kRoiAlignBackward[] = {{"input_shape", K::integers}, {"sampling", K::integer}};
+constexpr AttributeSpec kSpmm[] = {{"rows", K::integer}, {"reduce", K::word}};
+constexpr AttributeSpec kNms[] = {{"keep", K::integer}};
 constexpr AttributeSpec kDispatch[] = {{"experts", K::integer},
                                        {"capacity", K::integer},
                                        {"rows", K::integer},
@@ -146,6 +154,8 @@ OpSchema reduction_schema(OpType op) {
     case OpType::argmax: return one_input(kArgmax);
     case OpType::cumsum: return one_input(kAxis);
     case OpType::topk: return {1, 1, 1, 2, kTopk};
+    case OpType::sort: return {1, 1, 1, 2, kAxis};
+    case OpType::nms: return two_inputs(kNms);
     default: return one_input(kReduce);
   }
 }
@@ -176,8 +186,33 @@ OpSchema movement_schema(OpType op) {
 }
 
 OpSchema loss_schema(OpType op) {
-  const bool backward = op == OpType::cross_entropy_backward || op == OpType::mse_loss_backward;
-  return {2, backward ? 3 : 2, 1, 1, {}};
+  return {2, is_loss_gradient(op) ? 3 : 2, 1, 1, {}};
+}
+
+OpSchema recurrent_schema(OpType op) {
+  switch (op) {
+    case OpType::rnn_backward: return {3, kMany, 1, 1, kRecurrentGradient};
+    case OpType::rnn_wgrad: return {3, kMany, 1, kMany, kRecurrentGradient};
+    default: return {2, kMany, 1, op == OpType::lstm ? 3 : 2, kRecurrent};
+  }
+}
+
+OpSchema embedding_schema(OpType op) {
+  switch (op) {
+    case OpType::embedding: return two_inputs({});
+    case OpType::embedding_bag: return two_inputs(kBag);
+    case OpType::embedding_bag_backward: return two_inputs(kBagBackward);
+    default: return two_inputs(kRows);
+  }
+}
+
+OpSchema gather_scatter_schema(OpType op) {
+  switch (op) {
+    case OpType::gather: return two_inputs({});
+    case OpType::roi_align: return two_inputs(kRoiAlign);
+    case OpType::roi_align_backward: return two_inputs(kRoiAlignBackward);
+    default: return two_inputs(kRows);
+  }
 }
 
 }  // namespace
@@ -206,7 +241,7 @@ OpSchema schema(OpType op) {
     case OpFamily::attention:
       if (op == OpType::attention) return {3, 3, 1, 1, kAttention};
       return {5, 5, 3, 3, kAttention};
-    case OpFamily::recurrent: return {2, kMany, 1, op == OpType::lstm ? 3 : 2, kRecurrent};
+    case OpFamily::recurrent: return recurrent_schema(op);
     case OpFamily::normalization: return normalization_schema(op);
     case OpFamily::pointwise: return pointwise_schema(op);
     case OpFamily::softmax:
@@ -217,8 +252,9 @@ OpSchema schema(OpType op) {
       if (op == OpType::global_avg_pool2d) return one_input({});
       return op == OpType::pool_backward ? OpSchema{1, 2, 1, 1, kPoolBackward} : one_input(kPool);
     case OpFamily::resize: return one_input(op == OpType::resize ? Specs(kResize) : Specs(kResizeBackward));
-    case OpFamily::embedding: return two_inputs(op == OpType::embedding ? Specs() : Specs(kRows));
-    case OpFamily::gather_scatter: return two_inputs(op == OpType::gather ? Specs() : Specs(kRows));
+    case OpFamily::embedding: return embedding_schema(op);
+    case OpFamily::gather_scatter: return gather_scatter_schema(op);
+    case OpFamily::sparse: return op == OpType::spmm ? OpSchema{2, 3, 1, 1, kSpmm} : OpSchema{3, 3, 1, 1, {}};
     case OpFamily::moe: return op == OpType::moe_dispatch ? two_inputs(kDispatch) : OpSchema{3, 3, 1, 1, kCombine};
     case OpFamily::view:
     case OpFamily::data_movement: return movement_schema(op);

@@ -90,6 +90,7 @@ Types pooling_rule(const RuleContext& c);
 Types resize_rule(const RuleContext& c);
 Types embedding_rule(const RuleContext& c);
 Types gather_scatter_rule(const RuleContext& c);
+Types sparse_rule(const RuleContext& c);
 Types moe_rule(const RuleContext& c);
 Types movement_rule(const RuleContext& c);  ///< Views and data movement.
 Types random_rule(const RuleContext& c);
