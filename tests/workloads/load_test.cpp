@@ -88,7 +88,6 @@ TEST_CASE("what is known and not readable yet is named", "[workloads][load]") {
   CHECK(test::contains(refusal<UnsupportedError>(folder.write("t.json", R"({"traceEvents": []})")), "profiler trace"));
   CHECK(test::contains(refusal<UnsupportedError>(folder.write("g.json", R"({"schema": "voltaic.graph/2"})")),
                        "voltaic.graph/2"));
-  CHECK_THAT(refusal<UnsupportedError>("dlrm"),
 }
 
 TEST_CASE("files that are none are refused on one line", "[workloads][load]") {
