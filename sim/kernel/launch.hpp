@@ -73,6 +73,7 @@ struct ConvProblem {
   double element_bytes = 4;
   bool bias = false;
   bool channels_last = false;
+  double epilogue_bytes = 0;  ///< Read beside the operands: a residual that the epilogue adds.
   friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
 };
 enum class ConvAlgorithm : std::uint8_t {
@@ -190,7 +191,11 @@ struct ExpertKernel {
 };
 
 enum class RecurrentCell : std::uint8_t { vanilla, lstm, gru };
-enum class RecurrentPass : std::uint8_t { forward, backward_data };
+enum class RecurrentPass : std::uint8_t {
+  forward,
+  backward_data,
+  backward_weights,  ///< What surrounds the products of weight gradients: bias gradients, additions to sums.
+};
 std::string_view to_string(RecurrentCell cell);
 std::string_view to_string(RecurrentPass pass);
 /// All dependent steps of a recurrent layer, or of a stack of layers and directions as the library overlaps them; the
@@ -204,6 +209,7 @@ struct RecurrentKernel {
   double element_bytes = 4;        ///< Of weights, states and gates.
   bool training = false;           ///< Gates are saved for the backward pass.
   bool persistent = false;         ///< Weights stay in registers over all steps, one launch.
+  bool captured = false;           ///< Steps are nodes of a recorded graph: no host between them.
   friend bool operator==(const RecurrentKernel&, const RecurrentKernel&) = default;
 };
 
