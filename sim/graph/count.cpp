@@ -88,19 +88,25 @@ OpCount attention_count(const Node& node, const Shapes& s) {
   return {pairs * (3 * d + 2 * dv), 7 * pairs + 2 * s.in(0)};  // Scores again, dV, dP, dQ, dK.
 }
 
+/// A gradient does the multiply-adds of the forward layer once for the input and once for the weights.
 OpCount recurrent_count(const Node& node, const Shapes& s) {
-  const Shape& x = s.input(0);
+  const bool backward = node.op == OpType::rnn_backward || node.op == OpType::rnn_wgrad;
+  const Shape& x = s.input(backward ? 1 : 0);
   if (x.size() != 3) return {};
-  const bool lstm = node.op == OpType::lstm;
-  const double gates = lstm ? 4 : node.op == OpType::gru ? 3 : 1;
-  const double functions = lstm ? 9 : node.op == OpType::gru ? 8 : 1;  // Per hidden element, outside the gate sums.
+  const auto named = backward ? parse_op(node.attributes.word("of", "lstm")) : std::optional(node.op);
+  const OpType cell = named.value_or(OpType::lstm);
+  const double gates = cell == OpType::lstm ? 4 : cell == OpType::gru ? 3 : 1;
+  const double functions = cell == OpType::lstm ? 9 : cell == OpType::gru ? 8 : 1;  // Per hidden element, not of gates.
   const auto hidden = static_cast<double>(node.attributes.integer("hidden", 0));
   const auto layers = static_cast<double>(node.attributes.integer("layers", 1));
   const double directions = node.attributes.flag("bidirectional") ? 2 : 1;
   const double steps = static_cast<double>(x[0]) * static_cast<double>(x[1]) * directions;
   const double widths =
       last(x) + (layers - 1) * hidden * directions + layers * hidden;  // Inputs and states, all layers.
-  return {steps * gates * hidden * widths, steps * layers * hidden * (3 * gates + functions)};
+  const double mac = steps * gates * hidden * widths;
+  const double sums = steps * layers * hidden;
+  if (node.op == OpType::rnn_wgrad) return {mac, sums * gates};  // Bias gradients.
+  return {mac, sums * (3 * gates + functions)};
 }
 
 double normalization_flop(const Node& node, const Shapes& s) {

@@ -17,6 +17,7 @@ void differentiate(detail::GradientTape& tape, const Node& node) {
     case OpFamily::matrix: return detail::matrix_gradient(tape, node);
     case OpFamily::convolution: return detail::convolution_gradient(tape, node);
     case OpFamily::attention: return detail::attention_gradient(tape, node);
+    case OpFamily::recurrent: return detail::recurrent_gradient(tape, node);
     case OpFamily::normalization: return detail::normalization_gradient(tape, node);
     case OpFamily::pointwise:
     case OpFamily::random: return detail::pointwise_gradient(tape, node);
@@ -30,7 +31,6 @@ void differentiate(detail::GradientTape& tape, const Node& node) {
     case OpFamily::view:
     case OpFamily::data_movement: return detail::movement_gradient(tape, node);
     case OpFamily::loss: return detail::loss_gradient(tape, node);
-    case OpFamily::recurrent:
     case OpFamily::sparse:
     case OpFamily::optimizer:
     case OpFamily::transfer:

@@ -37,6 +37,19 @@ std::vector<TensorId> storages(const OpGraph& graph) {
   return storage;
 }
 
+/// The reserve space of a recurrent layer: activated gates of every step, an LSTM's cell states (a GRU's hidden part of
+/// the candidate), and the outputs of inner layers. Without a backward pass it is the workspace of the call.
+double recurrent_reserve(const OpGraph& graph, const Node& node) {
+  const Tensor& x = graph.tensor(node.inputs[0]);
+  if (x.shape.size() != 3) return 0;
+  const double values = node.op == OpType::lstm ? 5 : node.op == OpType::gru ? 4 : 1;
+  const auto hidden = static_cast<double>(node.attributes.integer("hidden", 0));
+  const auto layers = static_cast<double>(node.attributes.integer("layers", 1));
+  const double directions = node.attributes.flag("bidirectional") ? 2 : 1;
+  const double rows = static_cast<double>(x.shape[0]) * static_cast<double>(x.shape[1]) * directions;
+  return rows * hidden * (layers * values + layers - 1) * bytes_per_element(graph.tensor(node.outputs[0]).dtype);
+}
+
 /// Bytes that a kernel saves for its backward beside its outputs: log-probabilities of a loss, the places of a
 /// pooling's maxima (8 bytes each), the log-sum-exp of fused attention, mean and deviation of a norm (4 bytes each).
 double saved_beside(const OpGraph& graph, const Node& node) {
@@ -63,6 +76,9 @@ double saved_beside(const OpGraph& graph, const Node& node) {
       const bool saves = columns > 1 && functions.find(",layer_norm,") != std::string::npos;
       return saves ? 8 * static_cast<double>(tensor(node.outputs[0]).elements()) / columns : 0;
     }
+    case OpType::rnn:
+    case OpType::lstm:
+    case OpType::gru: return recurrent_reserve(graph, node);
     default: return 0;
   }
 }

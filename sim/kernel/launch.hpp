@@ -207,7 +207,6 @@ struct RecurrentKernel {
   std::int64_t layers = 1, directions = 1;
   DataType math = DataType::fp32;  ///< Type multiplied.
   double element_bytes = 4;        ///< Of weights, states and gates.
-  bool training = false;           ///< Gates are saved for the backward pass.
   bool persistent = false;         ///< Weights stay in registers over all steps, one launch.
   bool captured = false;           ///< Steps are nodes of a recorded graph: no host between them.
   friend bool operator==(const RecurrentKernel&, const RecurrentKernel&) = default;

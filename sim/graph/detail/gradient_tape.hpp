@@ -97,6 +97,7 @@ class GradientTape {
 void matrix_gradient(GradientTape& tape, const Node& node);
 void convolution_gradient(GradientTape& tape, const Node& node);
 void attention_gradient(GradientTape& tape, const Node& node);
+void recurrent_gradient(GradientTape& tape, const Node& node);
 void pointwise_gradient(GradientTape& tape, const Node& node);
 void normalization_gradient(GradientTape& tape, const Node& node);
 void softmax_gradient(GradientTape& tape, const Node& node);
