@@ -42,6 +42,7 @@ void check_phase(const BuildOptions& options, const TokenLimits& limits, const W
 }
 
 std::int64_t own_sequence(const TokenLimits& limits) {
+  if (limits.usual > 0) return limits.usual;
   return limits.positions == 0 ? kUnstatedSequence : std::min(limits.positions, kLongestDefaultSequence);
 }
 
@@ -102,6 +103,38 @@ ImageSizes resolve_image(const BuildOptions& options, std::int64_t own_size, Wor
     workload.assumptions.push_back(fmt::format("image {}x{}", sizes.height, sizes.width));
   }
   return sizes;
+}
+
+LengthSizes resolve_length(const BuildOptions& options, std::int64_t own_length, const std::string& unit,
+                           Workload& workload, const std::vector<std::string>& known_dims) {
+  check_phase(options, {}, workload);
+  check_dims(options, workload, known_dims);
+  if (options.image_height || options.image_width || options.context) {
+    workload.warnings.push_back(fmt::format("--image and --context have no effect: {} reads {}", workload.name, unit));
+  }
+  LengthSizes sizes;
+  sizes.training = options.training;
+  sizes.batch = resolve_batch(options, workload);
+  sizes.length = checked("seq", options.seq.value_or(own_length));
+  if (!options.seq) workload.assumptions.push_back(fmt::format("length {} {}", sizes.length, unit));
+  workload.tokens_per_sample = sizes.length;
+  return sizes;
+}
+
+std::int64_t resolve_samples(const BuildOptions& options, Workload& workload,
+                             const std::vector<std::string>& known_dims) {
+  check_phase(options, {}, workload);
+  check_dims(options, workload, known_dims);
+  if (options.seq || options.context || options.image_height || options.image_width) {
+    workload.warnings.push_back(
+        fmt::format("--seq, --context and --image have no effect: {} has no such size", workload.name));
+  }
+  return resolve_batch(options, workload);
+}
+
+std::int64_t resolve_dim(const BuildOptions& options, const std::string& name, std::int64_t own) {
+  const auto it = options.dims.find(name);
+  return it == options.dims.end() ? own : it->second;
 }
 
 }  // namespace voltaic::workloads

@@ -13,6 +13,7 @@ struct TokenLimits {
   std::int64_t positions = 0;      ///< Longest sequence; 0: not stated.
   bool learned_positions = false;  ///< A table that ends there (else a longer sequence only deserves a warning).
   bool autoregressive = false;     ///< Has phases prefill and decode.
+  std::int64_t usual = 0;          ///< Tokens of a sample when nobody says; 0: as many as there are positions.
 };
 
 struct TokenSizes {
@@ -40,6 +41,22 @@ struct ImageSizes {
   std::int64_t width = 224;
 };
 ImageSizes resolve_image(const BuildOptions& options, std::int64_t own_size, Workload& workload);
+
+/// A length that is not tokens: frames of audio, say. --seq gives it, else the model's own.
+struct LengthSizes {
+  bool training = false;
+  std::int64_t batch = 1;
+  std::int64_t length = 1;
+};
+LengthSizes resolve_length(const BuildOptions& options, std::int64_t own_length, const std::string& unit,
+                           Workload& workload, const std::vector<std::string>& known_dims = {});
+
+/// Samples that have no size: rows of features. Refuses phases and unknown dims; warns of sizes without effect.
+std::int64_t resolve_samples(const BuildOptions& options, Workload& workload,
+                             const std::vector<std::string>& known_dims = {});
+
+/// `--dim name=N`, else the model's own.
+std::int64_t resolve_dim(const BuildOptions& options, const std::string& name, std::int64_t own);
 
 /// Batch alone, for what has no other size.
 std::int64_t resolve_batch(const BuildOptions& options, Workload& workload);
