@@ -38,7 +38,7 @@ arch::ResolvedGpu with_operands_at_hand(const arch::ResolvedGpu& gpu) {
 }  // namespace
 
 AnalyticEngine::Laws::Laws(const arch::ResolvedGpu& gpu)
-    : gemm(gpu), conv(gpu), vector(gpu), attention(gpu), moe(gpu), transfer(gpu) {}
+    : gemm(gpu), conv(gpu), vector(gpu), attention(gpu), moe(gpu), recurrent(gpu), sparse(gpu), transfer(gpu) {}
 
 AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
     : gpu_(gpu.spec),
@@ -48,14 +48,16 @@ AnalyticEngine::AnalyticEngine(const arch::ResolvedGpu& gpu)
       power_(gpu),
       measured_(arch::is_measured(gpu)),
       convolutions_measured_(fitted_on(gpu, "settled.tensor_convolutions")),
-      experts_measured_(fitted_on(gpu, "settled.experts")) {}
+      experts_measured_(fitted_on(gpu, "settled.experts")),
+      recurrent_measured_(fitted_on(gpu, "settled.recurrent")) {}
 
 /// Laws that were fitted on this board's own times hold the clock that it settles at; calibration "settled" names the
-/// boards of convolutions on tensor cores and of mixtures of experts. Tensor-core products and attention were fitted
-/// with the power law, boards of no measurement follow it.
+/// boards of convolutions on tensor cores, of mixtures of experts and of recurrent layers. Tensor-core products and
+/// attention were fitted with the power law, boards of no measurement follow it.
 bool AnalyticEngine::settled(const kernel::Launch& launch) const {
   if (std::holds_alternative<kernel::TransferKernel>(launch.detail)) return true;
   if (std::holds_alternative<kernel::ExpertKernel>(launch.detail)) return experts_measured_;
+  if (std::holds_alternative<kernel::RecurrentKernel>(launch.detail)) return recurrent_measured_;
   if (std::holds_alternative<kernel::AttentionKernel>(launch.detail)) return false;
   if (!launch.tensor_cores) return measured_;
   return std::holds_alternative<kernel::ConvKernel>(launch.detail) && convolutions_measured_;
@@ -69,6 +71,8 @@ kernel::KernelCost AnalyticEngine::Laws::operator()(const kernel::Launch& launch
   }
   if (const auto* k = std::get_if<kernel::AttentionKernel>(&launch.detail)) return attention(launch, *k);
   if (const auto* k = std::get_if<kernel::ExpertKernel>(&launch.detail)) return moe(launch, *k);
+  if (const auto* k = std::get_if<kernel::RecurrentKernel>(&launch.detail)) return recurrent(launch, *k);
+  if (const auto* k = std::get_if<kernel::SparseKernel>(&launch.detail)) return sparse(launch, *k);
   return transfer(std::get<kernel::TransferKernel>(launch.detail));
 }
 

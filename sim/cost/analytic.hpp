@@ -8,6 +8,8 @@
 #include "sim/cost/gemm_cost.hpp"
 #include "sim/cost/moe_cost.hpp"
 #include "sim/cost/power.hpp"
+#include "sim/cost/recurrent_cost.hpp"
+#include "sim/cost/sparse_cost.hpp"
 #include "sim/cost/transfer_cost.hpp"
 #include "sim/cost/vector_cost.hpp"
 #include "sim/kernel/kernel_cost.hpp"
@@ -31,6 +33,8 @@ class AnalyticEngine final : public kernel::CostModel {
     VectorCost vector;
     AttentionCost attention;
     MoeCost moe;
+    RecurrentCost recurrent;
+    SparseCost sparse;
     TransferCost transfer;
   };
   bool settled(const kernel::Launch& launch) const;
@@ -43,7 +47,8 @@ class AnalyticEngine final : public kernel::CostModel {
   PowerModel power_;
   bool measured_ = false;               ///< The FP32 laws were fitted on this board,
   bool convolutions_measured_ = false;  ///< and those of convolutions on tensor cores,
-  bool experts_measured_ = false;       ///< of mixtures of experts.
+  bool experts_measured_ = false;       ///< of mixtures of experts,
+  bool recurrent_measured_ = false;     ///< of recurrent layers.
 };
 
 }  // namespace voltaic::cost

@@ -85,6 +85,7 @@ Lowered lower(const graph::OpGraph& graph, const graph::Node& node, const Target
     case OpFamily::matrix: return lower_matrix(graph, node, target);
     case OpFamily::convolution: return lower_convolution(graph, node, target);
     case OpFamily::attention: return lower_attention(graph, node, target);
+    case OpFamily::recurrent: return lower_recurrent(graph, node, target);
     case OpFamily::normalization: return lower_normalization(graph, node, target);
     case OpFamily::pointwise:
     case OpFamily::random: return lower_pointwise(graph, node, target);
@@ -100,8 +101,7 @@ Lowered lower(const graph::OpGraph& graph, const graph::Node& node, const Target
     case OpFamily::transfer: return lower_data_movement(graph, node, target);
     case OpFamily::loss: return lower_loss(graph, node, target);
     case OpFamily::optimizer: return lower_optimizer(graph, node, target);
-    case OpFamily::sparse: return unmodelled(graph, node, "sparse products are not modelled yet");
-    case OpFamily::recurrent: return unmodelled(graph, node, "recurrent layers are not modelled yet");
+    case OpFamily::sparse: return lower_sparse(graph, node, target);
     case OpFamily::collective:
       return unmodelled(graph, node, "collectives need a system of GPUs, which is not modelled yet");
   }

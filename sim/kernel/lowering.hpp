@@ -65,12 +65,14 @@ Lowered lower(const graph::OpGraph& graph, const graph::Node& node, const Target
 Lowered lower_matrix(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_convolution(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_attention(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
+Lowered lower_recurrent(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_normalization(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_pointwise(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_softmax(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_reduction(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_pooling(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_embedding(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
+Lowered lower_sparse(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_data_movement(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_loss(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
 Lowered lower_optimizer(const graph::OpGraph& graph, const graph::Node& node, const Target& target);
