@@ -89,20 +89,49 @@ TokenSizes resolve_tokens(const BuildOptions& options, const TokenLimits& limits
 }
 
 ImageSizes resolve_image(const BuildOptions& options, std::int64_t own_size, Workload& workload) {
+  return resolve_image(options, {own_size, own_size}, workload);
+}
+
+ImageSizes resolve_image(const BuildOptions& options, const std::vector<std::int64_t>& own, Workload& workload) {
+  const bool volume = own.size() == 3;
   check_phase(options, {}, workload);
-  check_dims(options, workload, {});
+  check_dims(options, workload, volume ? std::vector<std::string>{"depth"} : std::vector<std::string>{});
   if (options.seq || options.context) {
     workload.warnings.push_back(fmt::format("--seq and --context have no effect: {} reads images", workload.name));
   }
   ImageSizes sizes;
   sizes.training = options.training;
   sizes.batch = resolve_batch(options, workload);
-  sizes.height = checked("image", options.image_height.value_or(own_size));
-  sizes.width = checked("image", options.image_width.value_or(own_size));
+  sizes.height = checked("image", options.image_height.value_or(own.at(own.size() - 2)));
+  sizes.width = checked("image", options.image_width.value_or(own.back()));
   if (!options.image_height && !options.image_width) {
     workload.assumptions.push_back(fmt::format("image {}x{}", sizes.height, sizes.width));
   }
+  if (!volume) return sizes;
+  const auto depth = options.dims.find("depth");
+  sizes.depth = depth == options.dims.end() ? own.front() : depth->second;
+  if (depth == options.dims.end()) workload.assumptions.push_back(fmt::format("depth {}", sizes.depth));
   return sizes;
+}
+
+void require_sides(const ImageSizes& sizes, std::int64_t step, const Workload& workload) {
+  const auto require = [&](const char* side, std::int64_t got) {
+    if (got % step == 0) return;
+    const std::int64_t below = got / step * step;
+    throw ConfigError(
+        workload.name, "",
+        fmt::format("expected a {} that {} divides ({}{}), got {}", side, step,
+                    below == 0 ? "" : fmt::format("{} or ", below), below + step, got));
+  };
+  require("height", sizes.height);
+  require("width", sizes.width);
+  if (sizes.depth != 1) require("depth", sizes.depth);
+}
+
+void require_own_size(const ImageSizes& sizes, std::int64_t own, const char* why, const Workload& workload) {
+  if (sizes.height == own && sizes.width == own) return;
+  throw ConfigError(workload.name, "",
+                    fmt::format("expected a {0}x{0} image ({1}), got {2}x{3}", own, why, sizes.height, sizes.width));
 }
 
 LengthSizes resolve_length(const BuildOptions& options, std::int64_t own_length, const std::string& unit,

@@ -37,10 +37,18 @@ TokenSizes resolve_tokens(const BuildOptions& options, const TokenLimits& limits
 struct ImageSizes {
   bool training = false;
   std::int64_t batch = 1;
+  std::int64_t depth = 1;  ///< Slices of a volume.
   std::int64_t height = 224;
   std::int64_t width = 224;
 };
 ImageSizes resolve_image(const BuildOptions& options, std::int64_t own_size, Workload& workload);
+/// The same for models whose own size is {height, width}, or {depth, height, width}: then `--dim depth=N` is known.
+ImageSizes resolve_image(const BuildOptions& options, const std::vector<std::int64_t>& own, Workload& workload);
+
+/// Refuses an image (or volume) whose sides `step` does not divide, with the sides next to it that fit.
+void require_sides(const ImageSizes& sizes, std::int64_t step, const Workload& workload);
+/// Refuses every size but the model's own, saying why.
+void require_own_size(const ImageSizes& sizes, std::int64_t own, const char* why, const Workload& workload);
 
 /// A length that is not tokens: frames of audio, say. --seq gives it, else the model's own.
 struct LengthSizes {
