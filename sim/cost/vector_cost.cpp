@@ -58,6 +58,14 @@ double penalty(const View& v) {
 void add_reread(const View& v, double miss, BytesPerSecond l2, BytesPerSecond dram, MemoryTime& t) {
   const Bytes again{v.kernel.reread_bytes};
   if (!(again.value > 0)) return;
+  if (v.kernel.far_bytes >= 0) {  // Rows by index: what L2 still holds passes through its ports.
+    const Bytes far{std::min(v.kernel.far_bytes, again.value)};
+    t.l2 += ((again - far) / l2).value;
+    t.dram += (far / std::min(l2, dram)).value;
+    t.dram_bytes += far.value;
+    t.l2_bytes += again.value;
+    return;
+  }
   if (v.kernel.reuse_bytes > 0) {
     const double far = memory::miss_share(Bytes{v.kernel.reuse_bytes}, v.gpu.l2.capacity, v.law.region);
     t.dram += (far * again / std::min(l2, dram)).value;
@@ -125,7 +133,12 @@ double latency_time(const View& v) {
     const double ctas = std::min(v.launch.ctas(), v.resident * static_cast<double>(v.gpu.sm.count));
     const double in_flight =
         std::max(1.0, ctas) * v.launch.cta.threads * v.law.elements_in_flight * v.kernel.element_bytes;
-    t = std::max(t, v.launch.work.read.value / in_flight * latency);
+    const double far = std::max(0.0, v.kernel.far_bytes);
+    t = std::max(t, (v.launch.work.read.value + far) / in_flight * latency);
+  }
+  // Loops over time: each step waits for what the last one wrote to L2, and for a barrier.
+  if (v.kernel.passes > 0) {
+    t = std::max(t, v.kernel.passes * (2 * v.gpu.l2.latency.value + v.law.step_cycles) / clock * v.slow);
   }
   return t;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How much arithmetic a node asks for, from shapes alone. The conventions stand in README.md.
 #include <algorithm>
+#include <cmath>
 
 #include "sim/graph/op_graph.hpp"
 
@@ -162,10 +163,50 @@ double fused_flop(const Node& node, const Shapes& s) {
 
 double pooling_flop(const Node& node, const Shapes& s) {
   if (node.op == OpType::global_avg_pool2d) return s.in(0);
-  const auto kernel = node.attributes.integers("kernel");
-  const double taps = kernel.empty() ? 1 : static_cast<double>(kernel.front()) * static_cast<double>(kernel.back());
+  auto kernel = node.attributes.integers("kernel");
+  const std::size_t dims = std::max<std::size_t>(s.input(0).size(), 3) - 2;
+  if (kernel.size() == 1) kernel.resize(dims, kernel.front());
+  double taps = 1;
+  for (const std::int64_t side : kernel) taps *= static_cast<double>(side);
   if (node.op != OpType::pool_backward) return s.out() * taps;
-  return s.in(0) * (node.attributes.word("of", "") == "max_pool2d" ? 1 : taps);
+  return s.in(0) * (node.attributes.word("of", "").starts_with("max") ? 1 : taps);
+}
+
+double reduction_flop(const Node& node, const Shapes& s) {
+  const double n = s.in(0);
+  if (node.op == OpType::sort) {
+    const Shape& x = s.input(0);
+    if (x.empty()) return 0;
+    const std::int64_t axis = node.attributes.integer("axis", -1);
+    const auto at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(x.size()) : axis);
+    return n * std::ceil(std::log2(std::max(1.0, static_cast<double>(x.at(std::min(at, x.size() - 1))))));
+  }
+  if (node.op != OpType::nms) return n;
+  const double boxes = s.in(1);
+  return 15 * boxes * std::max(0.0, boxes - 1) / 2;  // Every pair once.
+}
+
+/// One product and one sum per corner of each sample.
+double region_flop(const Node& node, const Shapes& s) {
+  const auto side = static_cast<double>(node.attributes.integer("sampling", 2));
+  return 8 * side * side * (node.op == OpType::roi_align ? s.out() : s.in(0));
+}
+
+double embedding_flop(const Node& node, const Shapes& s) {
+  switch (node.op) {
+    case OpType::embedding: return 0;
+    case OpType::embedding_bag: return s.in(0) * last(s.input(1));
+    case OpType::embedding_bag_backward: return s.in(1) * last(s.input(0));
+    default: return s.in(0);
+  }
+}
+
+/// A product with values multiplies, one with a pattern of ones only adds; a mean divides too.
+OpCount sparse_count(const Node& node, const Shapes& s) {
+  if (node.op == OpType::sddmm) return {s.in(2) * last(s.input(0)), 0};
+  const double entries = s.in(1) * last(s.input(0));
+  const double mean = node.attributes.word("reduce", "sum") == "mean" ? s.out() : 0;
+  return s.has_input(2) ? OpCount{entries, mean} : OpCount{0, entries + mean};
 }
 
 double resize_flop(const Node& node, const Shapes& s) {
@@ -175,11 +216,25 @@ double resize_flop(const Node& node, const Shapes& s) {
   return 2 * corners * std::max(s.in(0), s.out());  // One product and one sum per corner of the larger grid.
 }
 
+/// Cells of the lattice that a CTC loss walks over: time, samples, labels with blanks between them.
+double ctc_cells(const Shapes& s) {
+  const Shape& x = s.input(0);
+  const Shape& labels = s.input(1);
+  if (x.size() != 3 || labels.size() != 2) return 0;
+  return static_cast<double>(x[0]) * static_cast<double>(x[1]) * (2 * static_cast<double>(labels[1]) + 1);
+}
+
 double loss_flop(const Node& node, const Shapes& s) {
   switch (node.op) {
     case OpType::cross_entropy: return 5 * s.in(0) + s.in(1);
     case OpType::cross_entropy_backward:
-    case OpType::mse_loss: return 3 * s.in(0);
+    case OpType::mse_loss:
+    case OpType::smooth_l1_loss_backward:
+    case OpType::bce_loss_backward: return 3 * s.in(0);
+    case OpType::smooth_l1_loss: return 6 * s.in(0);
+    case OpType::bce_loss: return 7 * s.in(0);
+    case OpType::ctc_loss: return 10 * ctc_cells(s);
+    case OpType::ctc_loss_backward: return 14 * ctc_cells(s) + 3 * s.in(0);
     default: return 2 * s.in(0);
   }
 }
@@ -213,11 +268,13 @@ double other_flop(const Node& node, const Shapes& s) {
     case OpFamily::normalization: return normalization_flop(node, s);
     case OpFamily::pointwise: return s.out() * function_cost(node.op);
     case OpFamily::softmax: return s.out() * (s.inputs() == 1 ? 5 : 4);
-    case OpFamily::reduction: return s.in(0);
+    case OpFamily::reduction: return reduction_flop(node, s);
     case OpFamily::pooling: return pooling_flop(node, s);
     case OpFamily::resize: return resize_flop(node, s);
-    case OpFamily::embedding: return node.op == OpType::embedding ? 0 : s.in(0);
-    case OpFamily::gather_scatter: return node.op == OpType::gather ? 0 : s.in(0);
+    case OpFamily::embedding: return embedding_flop(node, s);
+    case OpFamily::gather_scatter:
+      if (node.op == OpType::roi_align || node.op == OpType::roi_align_backward) return region_flop(node, s);
+      return node.op == OpType::gather ? 0 : s.in(0);
     case OpFamily::moe: return node.op == OpType::moe_dispatch ? 0 : 2 * s.in(1) * last(s.output(0));
     case OpFamily::random: return node.op == OpType::dropout ? 2 * s.out() : s.out();
     case OpFamily::loss: return loss_flop(node, s);
@@ -255,6 +312,7 @@ OpCount count(const OpGraph& graph, const Node& node) {
     case OpFamily::convolution: return convolution_count(node, shapes);
     case OpFamily::attention: return attention_count(node, shapes);
     case OpFamily::recurrent: return recurrent_count(node, shapes);
+    case OpFamily::sparse: return sparse_count(node, shapes);
     default: return {0, other_flop(node, shapes)};
   }
 }

@@ -27,11 +27,11 @@ void differentiate(detail::GradientTape& tape, const Node& node) {
     case OpFamily::resize: return detail::pooling_gradient(tape, node);
     case OpFamily::embedding:
     case OpFamily::gather_scatter:
+    case OpFamily::sparse:
     case OpFamily::moe: return detail::indexing_gradient(tape, node);
     case OpFamily::view:
     case OpFamily::data_movement: return detail::movement_gradient(tape, node);
     case OpFamily::loss: return detail::loss_gradient(tape, node);
-    case OpFamily::sparse:
     case OpFamily::optimizer:
     case OpFamily::transfer:
     case OpFamily::collective: tape.unsupported(node);

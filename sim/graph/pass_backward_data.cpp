@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of views, data movement, indexing, mixtures of experts, pooling and resizing.
+// Gradients of views, data movement, indexing, sparse products, mixtures of experts, pooling and resizing.
 #include <algorithm>
 #include <utility>
 
@@ -126,6 +126,60 @@ void combine_gradient(GradientTape& tape, const Node& node) {
   tape.give(node.inputs[2], tape.emit(OpType::reduce_sum, "dweight", {products}, weight, dtype, std::move(last)));
 }
 
+/// A dense gradient of the table, or (`fused_update`) a kernel that changes the rows it meets: no gradient remains that
+/// an optimizer would see.
+void bag_gradient(GradientTape& tape, const Node& node, TensorId dy) {
+  const TensorId source = node.inputs[1];
+  const Tensor& table = tape.tensor(source);
+  Attributes attributes = node.attributes;
+  attributes.set("rows", table.shape[0]);
+  const bool updates = node.attributes.flag("fused_update");
+  const Shape shape{updates ? 0 : table.shape[0], table.shape[1]};
+  const TensorId gradient =
+      tape.emit(OpType::embedding_bag_backward, updates ? "update" : "grad",
+                {tape.packed(dy, "dy_packed"), node.inputs[0]}, shape, table.dtype, std::move(attributes));
+  if (!updates) tape.give(source, gradient);
+}
+
+/// Of the feature map; boxes are proposals, which carry none.
+void region_gradient(GradientTape& tape, const Node& node, TensorId dy) {
+  const Tensor& x = tape.tensor(node.inputs[0]);
+  Attributes attributes;
+  attributes.set("input_shape", x.shape);
+  attributes.set("sampling", node.attributes.integer("sampling", 2));
+  tape.give(node.inputs[0],
+            tape.emit(OpType::roi_align_backward, "grad", {tape.packed(dy, "dy_packed"), node.inputs[1]}, x.shape,
+                      x.dtype, std::move(attributes)));
+}
+
+/// y = A x: dx is the product with the transpose, which frameworks keep beside A; the values' gradients are the
+/// products of rows of dy and x where A has entries. A mean divides dy by the rows' degrees first.
+/// Simplification: the gradient of a maximum runs over all entries, as that of a sum.
+void sparse_gradient(GradientTape& tape, const Node& node, TensorId dy) {
+  const TensorId x = node.inputs[0];
+  const TensorId index = node.inputs[1];
+  const Tensor& features = tape.tensor(x);
+  if (node.attributes.word("reduce", "sum") == "mean") {
+    Attributes degree;
+    const auto rows = static_cast<double>(std::max<std::int64_t>(tape.tensor(dy).shape[0], 1));
+    degree.set("value", static_cast<double>(tape.tensor(index).elements()) / rows);
+    dy = tape.pointwise(OpType::div_scalar, "by_degree", {dy}, std::move(degree));
+  }
+  if (tape.wants(x)) {
+    Attributes attributes;
+    attributes.set("rows", features.shape[0]);
+    attributes.set("transposed", std::int64_t{1});
+    std::vector<TensorId> inputs = node.inputs;
+    inputs[0] = dy;
+    tape.give(x,
+              tape.emit(OpType::spmm, "dx", std::move(inputs), features.shape, features.dtype, std::move(attributes)));
+  }
+  if (node.inputs.size() > 2 && tape.wants(node.inputs[2])) {
+    const Tensor& values = tape.tensor(node.inputs[2]);
+    tape.give(node.inputs[2], tape.emit(OpType::sddmm, "dvalues", {dy, x, index}, values.shape, tape.tensor(dy).dtype));
+  }
+}
+
 void average_gradient(GradientTape& tape, const Node& node) {
   const Tensor& x = tape.tensor(node.inputs[0]);
   const TensorId dy = tape.expand(tape.gradient(node.outputs[0]), x.shape, "expand");
@@ -155,8 +209,9 @@ void movement_gradient(GradientTape& tape, const Node& node) {
 
 void indexing_gradient(GradientTape& tape, const Node& node) {
   const TensorId dy = tape.gradient(node.outputs[0]);
-  const TensorId index = node.op == OpType::embedding ? node.inputs[0] : node.inputs[1];
-  const TensorId source = node.op == OpType::embedding ? node.inputs[1] : node.inputs[0];
+  const bool by_id = node.op == OpType::embedding || node.op == OpType::embedding_bag;
+  const TensorId index = by_id ? node.inputs[0] : node.inputs[1];
+  const TensorId source = by_id ? node.inputs[1] : node.inputs[0];
   const Tensor& table = tape.tensor(source);
   Attributes rows;
   if (!table.shape.empty()) rows.set("rows", table.shape[0]);
@@ -164,11 +219,14 @@ void indexing_gradient(GradientTape& tape, const Node& node) {
     case OpType::embedding:
       return tape.give(source, tape.emit(OpType::embedding_backward, "grad", {tape.packed(dy, "dy_packed"), index},
                                          table.shape, table.dtype, std::move(rows)));
+    case OpType::embedding_bag: return bag_gradient(tape, node, dy);
     case OpType::gather:
       return tape.give(source,
                        tape.emit(OpType::scatter_add, "grad", {dy, index}, table.shape, table.dtype, std::move(rows)));
     case OpType::scatter_add:
       return tape.give(source, tape.emit(OpType::gather, "grad", {dy, index}, table.shape, table.dtype));
+    case OpType::roi_align: return region_gradient(tape, node, dy);
+    case OpType::spmm: return sparse_gradient(tape, node, tape.packed(dy, "dy_packed"));
     case OpType::moe_dispatch: return dispatch_gradient(tape, node);
     case OpType::moe_combine: return combine_gradient(tape, node);
     default: tape.unsupported(node);
@@ -179,7 +237,9 @@ void pooling_gradient(GradientTape& tape, const Node& node) {
   const TensorId x = node.inputs[0];
   const Tensor& input = tape.tensor(x);
   if (node.op == OpType::global_avg_pool2d) return average_gradient(tape, node);
-  const bool pool = node.op == OpType::max_pool2d || node.op == OpType::avg_pool2d;
+  const bool maximum = node.op == OpType::max_pool1d || node.op == OpType::max_pool2d || node.op == OpType::max_pool3d;
+  const bool pool =
+      maximum || node.op == OpType::avg_pool1d || node.op == OpType::avg_pool2d || node.op == OpType::avg_pool3d;
   if (!pool && node.op != OpType::resize) tape.unsupported(node);
   const TensorId dy = tape.packed(tape.gradient(node.outputs[0]), "dy_packed");
   Attributes attributes;
@@ -189,7 +249,7 @@ void pooling_gradient(GradientTape& tape, const Node& node) {
   attributes.set("input_shape", input.shape);
   std::vector<TensorId> inputs{dy};
   if (pool) attributes.set("of", std::string(to_string(node.op)));
-  if (node.op == OpType::max_pool2d) inputs.push_back(x);
+  if (maximum) inputs.push_back(x);
   const OpType op = pool ? OpType::pool_backward : OpType::resize_backward;
   tape.give(x, tape.emit(op, "grad", std::move(inputs), input.shape, input.dtype, std::move(attributes)));
 }

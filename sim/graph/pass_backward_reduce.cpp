@@ -65,8 +65,8 @@ void cumsum_gradient(GradientTape& tape, const Node& node) {
   tape.give(node.inputs[0], tape.pointwise(OpType::contiguous, "unflip", {sums}));
 }
 
-/// dx is zero but at the chosen places: a scatter into rows of one element each.
-void topk_gradient(GradientTape& tape, const Node& node) {
+/// Of sorted or chosen values: dx is zero but at their places, a scatter into rows of one element each.
+void selection_gradient(GradientTape& tape, const Node& node) {
   if (node.outputs.size() < 2) tape.unsupported(node);
   const Tensor& x = tape.tensor(node.inputs[0]);
   const TensorId dy = tape.gradient(node.outputs[0]);
@@ -121,7 +121,7 @@ void softmax_gradient(GradientTape& tape, const Node& node) {
 
 void reduction_gradient(GradientTape& tape, const Node& node) {
   if (node.op == OpType::cumsum) return cumsum_gradient(tape, node);
-  if (node.op == OpType::topk) return topk_gradient(tape, node);
+  if (node.op == OpType::topk || node.op == OpType::sort) return selection_gradient(tape, node);
   if (node.op != OpType::reduce_sum && node.op != OpType::reduce_mean && node.op != OpType::reduce_max) {
     tape.unsupported(node);
   }
@@ -140,18 +140,32 @@ void reduction_gradient(GradientTape& tape, const Node& node) {
   tape.give(node.inputs[0], dx);
 }
 
-void loss_gradient(GradientTape& tape, const Node& node) {
-  const TensorId x = node.inputs[0];
-  const TensorId dy = tape.gradient(node.outputs[0]);
-  if (node.op == OpType::cross_entropy) {
-    return tape.give(x, tape.emit(OpType::cross_entropy_backward, "grad", {x, node.inputs[1], dy}, tape.tensor(x).shape,
-                                  tape.tensor(x).dtype, node.attributes));
+namespace {
+
+OpType backward_of_loss(OpType op) {
+  switch (op) {
+    case OpType::cross_entropy: return OpType::cross_entropy_backward;
+    case OpType::ctc_loss: return OpType::ctc_loss_backward;
+    case OpType::smooth_l1_loss: return OpType::smooth_l1_loss_backward;
+    case OpType::bce_loss: return OpType::bce_loss_backward;
+    default: return OpType::mse_loss_backward;
   }
-  if (node.op != OpType::mse_loss) tape.unsupported(node);
-  for (std::size_t i = 0; i < 2; ++i) {
+}
+
+/// Whose target may be trained too: a distance.
+bool is_symmetric(OpType op) {
+  return op == OpType::mse_loss || op == OpType::smooth_l1_loss;
+}
+
+}  // namespace
+
+void loss_gradient(GradientTape& tape, const Node& node) {
+  if (is_loss_gradient(node.op)) tape.unsupported(node);
+  const TensorId dy = tape.gradient(node.outputs[0]);
+  for (std::size_t i = 0; i < (is_symmetric(node.op) ? 2U : 1U); ++i) {
     const TensorId of = node.inputs[i];
     if (!tape.wants(of)) continue;
-    tape.give(of, tape.emit(OpType::mse_loss_backward, i == 0 ? "grad" : "grad_target", {of, node.inputs[1 - i], dy},
+    tape.give(of, tape.emit(backward_of_loss(node.op), i == 0 ? "grad" : "grad_target", {of, node.inputs[1 - i], dy},
                             tape.tensor(of).shape, tape.tensor(of).dtype, node.attributes));
   }
 }

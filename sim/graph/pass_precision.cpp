@@ -178,6 +178,11 @@ Autocast autocast_rule(OpType op) {
     case OpType::group_norm:
     case OpType::cross_entropy:
     case OpType::mse_loss:
+    case OpType::smooth_l1_loss:
+    case OpType::bce_loss:
+    case OpType::ctc_loss:
+    case OpType::nms:        // torchvision's own rule, as for regions.
+    case OpType::roi_align:
     case OpType::pow:
     case OpType::pow_scalar:
     case OpType::exp:

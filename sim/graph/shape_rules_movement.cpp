@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "arch/units/error.hpp"
 #include "sim/graph/detail/shape_context.hpp"
 
 namespace voltaic::graph::detail {
@@ -156,24 +157,39 @@ Types movement_rule(const RuleContext& c) {
 
 namespace {
 
-/// A bag sums (or averages) the rows of one sample: ids[samples, lookups].
+void require_word(const RuleContext& c, std::string_view name, std::string_view fallback) {
+  const std::string word = c.attributes.word(name, fallback);
+  if (word != "sum" && word != "mean" && word != "max") {
+    c.refuse_attribute(name, "sum, mean or max", fmt::format("'{}'", one_line(word, 40)));
+  }
+}
+
+/// A bag sums (or averages) the rows of one sample: ids[samples, lookups]. Where the backward kernel updates the table
+/// itself there is no gradient to keep.
 Types bag_types(const RuleContext& c) {
   const bool backward = c.op == OpType::embedding_bag_backward;
   const std::size_t ids = backward ? 1 : 0;
   c.require_integer_type(ids, "ids");
   c.require_rank(ids, 2, "[samples, lookups]");
   c.require_rank(1 - ids, 2, backward ? "[samples, width]" : "[rows, width]");
+  require_word(c, "mode", "sum");
+  constexpr double kSteepest = 10;
+  const double zipf = c.attributes.number("zipf", 0);
+  if (!(zipf >= 0 && zipf <= kSteepest)) c.refuse_attribute("zipf", "0 to 10", fmt::format("{}", zipf));
   const std::int64_t width = c.shape(1 - ids)[1];
   if (!backward) return {{{c.shape(0)[0], width}, c.dtype(1)}};
   c.require_dim(0, 0, c.shape(1)[0], "samples");
-  return {{{c.required_integer("rows", 0), width}, c.dtype(0)}};
+  const std::int64_t rows = c.required_integer("rows", 0);
+  return {{{c.attributes.flag("fused_update") ? 0 : rows, width}, c.dtype(0)}};
 }
 
 /// Regions of a feature map, resampled to one size: x[N, C, H, W], boxes[R, 4 or 5].
 Types roi_types(const RuleContext& c) {
   c.require_rank(0, 4, "[N, C, H, W]");
   c.require_rank(1, 2, "[regions, corners]");
-  c.integer("sampling", 2, 1);
+  constexpr std::int64_t kCorners = 4;  // And in front of them the image, or not.
+  if (c.shape(1)[1] != kCorners && c.shape(1)[1] != kCorners + 1) c.refuse_input(1, "4 or 5 numbers per region");
+  static_cast<void>(c.integer("sampling", 2, 1));
   if (c.op == OpType::roi_align_backward) {
     Shape input = c.required_shape("input_shape");
     if (input.size() != 4) c.refuse_attribute("input_shape", "rank 4", to_string(input));
@@ -214,6 +230,7 @@ Types sparse_rule(const RuleContext& c) {
     c.require_rank(1, 1, "[entries]");
     c.require_integer_type(1, "an index");
     if (c.input_count() == 3) c.require_shape(2, c.shape(1));
+    require_word(c, "reduce", "sum");
     return {{{c.required_integer("rows", 0), c.shape(0)[1]}, c.dtype(0)}};
   }
   c.require_rank(1, 2, "[rows, width]");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "arch/units/error.hpp"
 #include "sim/graph/detail/shape_context.hpp"
 
 namespace voltaic::graph::detail {
@@ -112,30 +113,45 @@ std::size_t pool_dims(OpType op) {
   }
 }
 
-TensorType pool_type(const RuleContext& c) {
-  const std::size_t dims = pool_dims(c.op);
-  c.require_rank(0, dims + 2, dims == 2 ? "[N, C, H, W]" : "[N, C, spatial]");
-  if (c.op == OpType::global_avg_pool2d) return {{c.shape(0)[0], c.shape(0)[1], 1, 1}, c.dtype(0)};
+/// Of the pooling `of` over x, the shape of input `at` or of a gradient that belongs to it.
+Shape pool_shape(const RuleContext& c, OpType of, const Shape& x, std::size_t at) {
+  const std::size_t dims = pool_dims(of);
+  if (of == OpType::global_avg_pool2d) return {x[0], x[1], 1, 1};
   if (!c.attributes.has("kernel"))
     c.refuse_attribute("kernel", fmt::format("an integer or {} of them", dims), "nothing");
   const auto kernel = c.spatial("kernel", dims, 1, 1);
   const auto stride = c.attributes.has("stride") ? c.spatial("stride", dims, 1, 1) : kernel;
   const auto padding = c.spatial("padding", dims, 0, 0);
-  TensorType result = c.like(0);
+  Shape result = x;
   for (std::size_t d = 0; d < dims; ++d) {
     if (padding[d] > kernel[d] / 2) {
       c.refuse_attribute("padding", fmt::format("at most half the kernel, {}", kernel[d] / 2),
                          std::to_string(padding[d]));
     }
-    std::int64_t& size = result.shape[d + 2];
+    std::int64_t& size = result[d + 2];
     size = pool_size(size, kernel[d], stride[d], padding[d], c.attributes.flag("ceil_mode"));
     if (size < 0) {
-      c.refuse_input(0,
+      c.refuse_input(at,
                      fmt::format("spatial sizes that hold a kernel of {}",
                                  to_string(Shape(kernel.begin(), kernel.begin() + static_cast<std::ptrdiff_t>(dims)))));
     }
   }
   return result;
+}
+
+Types pool_gradient(const RuleContext& c) {
+  Shape input = c.required_shape("input_shape");
+  if (input.size() != c.rank(0)) c.refuse_attribute("input_shape", fmt::format("rank {}", c.rank(0)), to_string(input));
+  if (c.input_count() == 2) c.require_shape(1, input);
+  const std::string word = c.attributes.word("of", "max_pool2d");
+  const auto of = parse_op(word);
+  const bool pools = of && family(*of) == OpFamily::pooling && *of != OpType::pool_backward;
+  if (!pools) c.refuse_attribute("of", "a pooling operation", fmt::format("'{}'", one_line(word, 40)));
+  if (input.size() != pool_dims(*of) + 2) {
+    c.refuse_attribute("input_shape", fmt::format("rank {}", pool_dims(*of) + 2), to_string(input));
+  }
+  c.require_shape(0, pool_shape(c, *of, input, 0));
+  return {{std::move(input), c.dtype(0)}};
 }
 
 }  // namespace
@@ -148,16 +164,16 @@ Types convolution_rule(const RuleContext& c) {
   c.require_rank(0, dims + 2, "[N, C, spatial]");
   c.require_rank(1, dims + 2, "[filters, channels, filter]");
   TensorType y{conv_shape(c, c.shape(0), c.shape(1), transposed, 0, 1), c.dtype(0)};
-  if (c.input_count() == 3) c.require_shape(2, {y.shape[1]});
+  if (c.input_count() > 2) c.require_shape(2, {y.shape[1]});
+  if (c.input_count() > 3) c.require_shape(3, y.shape);
   return {std::move(y)};
 }
 
 Types pooling_rule(const RuleContext& c) {
-  if (c.op != OpType::pool_backward) return {pool_type(c)};
-  Shape input = c.required_shape("input_shape");
-  if (input.size() != c.rank(0)) c.refuse_attribute("input_shape", fmt::format("rank {}", c.rank(0)), to_string(input));
-  if (c.input_count() == 2) c.require_shape(1, input);
-  return {{std::move(input), c.dtype(0)}};
+  if (c.op == OpType::pool_backward) return pool_gradient(c);
+  const std::size_t dims = pool_dims(c.op);
+  c.require_rank(0, dims + 2, dims == 2 ? "[N, C, H, W]" : "[N, C, spatial]");
+  return {{pool_shape(c, c.op, c.shape(0), 0), c.dtype(0)}};
 }
 
 Types resize_rule(const RuleContext& c) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "sim/kernel/experts.hpp"
+#include "sim/kernel/gather.hpp"
 #include "sim/kernel/serving.hpp"
+#include "sim/kernel/sorting.hpp"
 #include "sim/kernel/vector.hpp"
 
 namespace voltaic::kernel {
@@ -19,37 +21,30 @@ double bytes_of(const OpGraph& graph, graph::TensorId id) {
   return vector::stored_bytes(graph, id);
 }
 
-/// Rows copied by index. One thread moves one element at a time, and eight CTAs of 128 threads per SM are launched
-/// at most [ATEN]: too few bytes are in flight to fill the memory.
-Launch lookup(std::string name, const Pass& pass, const Target& target, int ctas_per_sm) {
-  Launch launch = vector::elementwise("", pass, VectorKind::embedding);
-  launch.name = std::move(name);
-  launch.grid[0] =
-      std::min<std::int64_t>(launch.grid[0] * 4, std::max<std::int64_t>(target.gpu.sm.count, 1) * ctas_per_sm);
-  launch.work.other_flop = 0;
-  return launch;
-}
-
-Pass copy_pass(const OpGraph& graph, const graph::Tensor& moved, double index_bytes) {
-  static_cast<void>(graph);
-  return Pass{static_cast<double>(moved.elements()), moved.bytes() + index_bytes, moved.bytes(), 1,
-              bytes_per_element(moved.dtype)};
+/// Rows of `table` by `index`, through the kernel `name`.
+Launch rows_by_index(std::string name, const graph::Tensor& table, const graph::Tensor& index,
+                     const graph::Tensor& moved, double index_bytes, const Target& target, int ctas_per_sm) {
+  const RowBytes rows = row_bytes(access_of(table, index), target.gpu);
+  return lookup_launch(std::move(name), moved, rows, index_bytes, target.gpu, ctas_per_sm);
 }
 
 void embedding(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
   const graph::Tensor& result = graph.tensor(node.outputs.front());
-  const Pass pass = copy_pass(graph, result, bytes_of(graph, node.inputs[0]));
+  const double ids = bytes_of(graph, node.inputs[0]);
+  const Pass pass{static_cast<double>(result.elements()), result.bytes() + ids, result.bytes(), 1,
+                  bytes_per_element(result.dtype)};
   const std::int64_t cols = result.shape.empty() ? 1 : result.shape.back();
   if (serving::serves(pass) && cols > 0) {
     vector::push(out.launches, serving::lookup(result.elements() / cols, cols, pass, target.gpu.sm.count));
   } else {
-    vector::push(out.launches, lookup("indexSelectLargeIndex", pass, target, 8));
+    vector::push(out.launches, rows_by_index("indexSelectLargeIndex", graph.tensor(node.inputs[1]),
+                                             graph.tensor(node.inputs[0]), result, ids, target, 8));
   }
 }
 
 /// Dense gradient of a table: zeroes, then rows added by index. Few indices take one kernel that scans them for each
 /// slice of features; many are sorted first [ATEN].
-void embedding_backward(const OpGraph& graph, const Node& node, Lowered& out) {
+void embedding_backward(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
   const graph::Tensor& dy = graph.tensor(node.inputs[0]);
   const graph::Tensor& table = graph.tensor(node.outputs[0]);
   const double element = bytes_per_element(dy.dtype);
@@ -57,14 +52,14 @@ void embedding_backward(const OpGraph& graph, const Node& node, Lowered& out) {
   const std::int64_t features = table.shape.empty() ? 1 : table.shape.back();
   vector::push(out.launches, vector::fill(table.bytes(), element));
   if (!(ids > 0)) return;
-  const Pass scatter{static_cast<double>(dy.elements()), 2 * dy.bytes() + 8 * ids, dy.bytes(), 2, element};
+  const RowAccess rows{static_cast<double>(table.shape.front()), element * static_cast<double>(features), ids, 0};
+  const double touched = row_bytes(rows, target.gpu).once;
+  const Pass scatter{static_cast<double>(dy.elements()), dy.bytes() + touched + 8 * ids, touched, 2, element};
   constexpr double kSortAbove = 3072;  // ATen: more indices than this are sorted.
   if (ids > kSortAbove) {
-    const Pass keys{ids, 16 * ids, 16 * ids, 2, 8};
-    for (const auto* name :
-         {"DeviceRadixSortHistogramKernel", "DeviceRadixSortExclusiveSumKernel", "DeviceRadixSortOnesweepKernel",
-          "DeviceRadixSortOnesweepKernel", "krn_partials_per_segment", "DeviceScanKernel"}) {
-      Launch launch = vector::elementwise("", keys);
+    push_radix_sort(out.launches, {.pairs = ids, .key_bytes = 8, .value_bytes = 8, .key_bits = index_bits(rows.rows)});
+    for (const auto* name : {"krn_partials_per_segment", "DeviceScanKernel"}) {
+      Launch launch = vector::elementwise("", Pass{ids, 16 * ids, 16 * ids, 2, 8});
       launch.name = name;
       launch.library = "CUB";
       launch.family = "embedding";
@@ -83,8 +78,8 @@ void moe_dispatch(const OpGraph& graph, const Node& node, const Target& target, 
   const graph::Tensor& index = graph.tensor(node.inputs.size() > 1 ? node.inputs[1] : node.inputs[0]);
   const double choices = static_cast<double>(index.elements());
   vector::push(out.launches, vector::elementwise("add", Pass{choices, 8 * choices, 8 * choices, 1, 8}));
-  vector::push(out.launches,
-               lookup("index_elementwise_kernel<128, 4>", copy_pass(graph, slots, 8 * choices), target, 16));
+  vector::push(out.launches, lookup_launch("index_elementwise_kernel<128, 4>", slots, {.once = slots.bytes()},
+                                           8 * choices, target.gpu, 16));
   out.host_calls = 2;
 }
 
@@ -98,21 +93,26 @@ void moe_combine(const OpGraph& graph, const Node& node, const Target& target, L
   }
   Pass pass{static_cast<double>(y.elements()), k * y.bytes(), y.bytes(), 2, bytes_per_element(y.dtype)};
   for (std::size_t i = 1; i < node.inputs.size(); ++i) pass.read += bytes_of(graph, node.inputs[i]);
-  Launch launch = lookup("index_elementwise_kernel<128, 4>", pass, target, 16);
+  Launch launch = lookup_launch("index_elementwise_kernel<128, 4>", y, {.once = pass.read}, 0, target.gpu, 16);
   launch.work.other_flop = 2 * k * pass.elements;
   vector::push(out.launches, std::move(launch));
 }
 
-/// Zeroes, then atomic additions at L2: each element is read there and written back.
-void scatter_add(const OpGraph& graph, const Node& node, Lowered& out) {
+/// Zeroes, then atomic additions at L2: a row comes there and is written back once, if it stays.
+void scatter_add(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
   const graph::Tensor& x = graph.tensor(node.inputs[0]);
   const graph::Tensor& y = graph.tensor(node.outputs[0]);
+  const graph::Tensor& index = graph.tensor(node.inputs[1]);
   const double element = bytes_per_element(x.dtype);
-  const double index = node.inputs.size() > 1 ? bytes_of(graph, node.inputs[1]) : 0;
   vector::push(out.launches, vector::fill(y.bytes(), element));
-  Launch launch = vector::elementwise(
-      "", Pass{static_cast<double>(x.elements()), 2 * x.bytes() + index, x.bytes(), 2, element}, VectorKind::scatter);
+  RowBytes rows = row_bytes(access_of(y, index), target.gpu);
+  const double read = x.bytes() + bytes_of(graph, node.inputs[1]) + rows.once;
+  Launch launch = vector::elementwise("", Pass{static_cast<double>(x.elements()), read, rows.once, 2, element},
+                                      VectorKind::scatter);
   launch.name = "_scatter_gather_elementwise_kernel";
+  rows.again *= 2;  // Read and written.
+  rows.far *= 2;
+  set_rereads(launch, rows);
   vector::push(out.launches, std::move(launch));
 }
 
@@ -126,14 +126,17 @@ Lowered lower_embedding(const graph::OpGraph& graph, const graph::Node& node, co
   if (routes && lower_experts(graph, node, target, out)) return out;
   switch (node.op) {
     case OpType::embedding: embedding(graph, node, target, out); break;
-    case OpType::embedding_backward: embedding_backward(graph, node, out); break;
-    case OpType::gather: {
-      const double index = node.inputs.size() > 1 ? bytes_of(graph, node.inputs[1]) : 0;
+    case OpType::embedding_backward: embedding_backward(graph, node, target, out); break;
+    case OpType::embedding_bag:
+    case OpType::embedding_bag_backward: lower_embedding_bag(graph, node, target, out); break;
+    case OpType::roi_align:
+    case OpType::roi_align_backward: lower_regions(graph, node, target, out); break;
+    case OpType::gather:
       vector::push(out.launches,
-                   lookup("index_elementwise_kernel<128, 4>", copy_pass(graph, result, index), target, 16));
+                   rows_by_index("index_elementwise_kernel<128, 4>", graph.tensor(node.inputs[0]),
+                                 graph.tensor(node.inputs[1]), result, bytes_of(graph, node.inputs[1]), target, 16));
       break;
-    }
-    case OpType::scatter_add: scatter_add(graph, node, out); break;
+    case OpType::scatter_add: scatter_add(graph, node, target, out); break;
     case OpType::moe_dispatch: moe_dispatch(graph, node, target, out); break;
     default: moe_combine(graph, node, target, out); break;
   }

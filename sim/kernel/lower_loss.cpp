@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Losses and their gradients.
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
+#include "sim/kernel/fused.hpp"
 #include "sim/kernel/vector.hpp"
 
 namespace voltaic::kernel {
@@ -72,24 +75,134 @@ void cross_entropy_backward(const OpGraph& graph, const Node& node, Lowered& out
   out.host_calls = 2;
 }
 
-void mse(const OpGraph& graph, const Node& node, Lowered& out) {
+/// One kernel per element and the mean of what it wrote.
+void elementwise_loss(const OpGraph& graph, const Node& node, std::string_view function, Lowered& out) {
   const graph::Tensor& x = graph.tensor(node.inputs.front());
   const double n = static_cast<double>(x.elements());
   const double e = bytes_per_element(x.dtype);
   const double read = vector::stored_bytes(graph, node.inputs);
-  vector::push(out.launches, vector::elementwise("square", Pass{n, read, e * n, 2, e}));
+  vector::push(out.launches, vector::elementwise(function, Pass{n, read, e * n, 2, e}));
   vector::push(out.launches, vector::reduce(x.elements() > 0 ? 1 : 0, x.elements(), e * n, e, e));
+}
+
+/// Of logits, as ATen composes it: (1 - y) x - log sigmoid(x), and the mean. A compiler makes one kernel of the former.
+void bce(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  if (generates_kernels(target.framework)) return elementwise_loss(graph, node, "softplus", out);
+  const graph::Tensor& x = graph.tensor(node.inputs.front());
+  const double n = static_cast<double>(x.elements());
+  const double e = bytes_per_element(x.dtype);
+  const double b = e * n;
+  vector::push(out.launches, vector::elementwise("sub_scalar", Pass{n, b, b, 1, e}));
+  vector::push(out.launches, vector::elementwise("mul", Pass{n, 2 * b, b, 2, e}));
+  vector::push(out.launches, vector::elementwise("softplus", Pass{n, b, b, 1, e}));
+  vector::push(out.launches, vector::elementwise("sub", Pass{n, 2 * b, b, 2, e}));
+  vector::push(out.launches, vector::reduce(x.elements() > 0 ? 1 : 0, x.elements(), b, e, e));
+  out.host_calls = 5;
+}
+
+/// (sigmoid(x) - y) dy / n.
+void bce_backward(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
+  const Pass whole = vector::pass_of(graph, node);
+  if (generates_kernels(target.framework)) return vector::push(out.launches, vector::elementwise("sigmoid", whole));
+  const double n = whole.elements;
+  const double e = whole.element_bytes;
+  const double b = e * n;
+  vector::push(out.launches, vector::elementwise("sigmoid", Pass{n, b, b, 1, e}));
+  vector::push(out.launches, vector::elementwise("sub", Pass{n, 2 * b, b, 2, e}));
+  vector::push(out.launches, vector::elementwise("mul", Pass{n, b + e, b, 2, e}));
+  vector::push(out.launches, vector::elementwise("mul_scalar", Pass{n, b, b, 1, e}));
+  out.host_calls = 4;
+}
+
+/// A lattice of T steps and 2 L + 1 states (labels with blanks between them) per sample.
+struct Lattice {
+  double steps = 0, samples = 0, states = 1, classes = 0, labels = 0;
+  double element = 4;
+  double cells() const { return steps * samples * states; }
+  double probabilities() const { return steps * samples * classes; }
+};
+
+Lattice lattice_of(const OpGraph& graph, const Node& node) {
+  const graph::Tensor& x = graph.tensor(node.inputs[0]);
+  const graph::Tensor& labels = graph.tensor(node.inputs[1]);
+  Lattice l;
+  l.steps = static_cast<double>(x.shape[0]);
+  l.samples = static_cast<double>(x.shape[1]);
+  l.classes = static_cast<double>(x.shape[2]);
+  l.labels = static_cast<double>(labels.shape[1]);
+  l.states = 2 * l.labels + 1;
+  l.element = bytes_per_element(x.dtype);
+  return l;
+}
+
+/// One kernel loops over time: a thread per state, a barrier per step, since each state needs three of the last step.
+Launch sweep(std::string name, const Lattice& l) {
+  // A cell reads the probability of its state, of which no more than all classes exist; the last step's are at hand.
+  const double read = l.element * l.steps * l.samples * std::min(l.states, l.classes) + 8 * l.labels * l.samples;
+  Launch launch =
+      vector::elementwise("", Pass{l.cells(), read, l.element * l.cells(), 2, l.element}, VectorKind::cross_entropy);
+  launch.name = std::move(name);
+  constexpr double kMostThreads = 1024;
+  double threads = kMostThreads;
+  while (threads / 2 >= l.states) threads /= 2;
+  const double together = std::min(kMostThreads / threads, std::max(1.0, l.samples));
+  launch.cta.threads = static_cast<int>(threads * together);
+  launch.grid[0] = static_cast<std::int64_t>(std::ceil(l.samples / together));
+  launch.work.other_flop = 10 * l.cells();  // Largest of three, differences, sum, and the probability.
+  launch.work.special = 4 * l.cells();      // Three exponentials and a logarithm.
+  std::get<VectorKernel>(launch.detail).passes = l.steps * std::ceil(l.states / threads);
+  return launch;
+}
+
+/// Alpha forwards through time, and the mean over samples of what its last step says.
+void ctc(const OpGraph& graph, const Node& node, Lowered& out) {
+  const Lattice l = lattice_of(graph, node);
+  if (!(l.probabilities() > 0)) return;
+  vector::push(out.launches, sweep("ctc_loss_log_alpha_gpu_kernel", l));
+  const double losses = l.element * l.samples;
+  vector::push(out.launches, vector::elementwise("div", Pass{l.samples, 2 * losses, losses, 2, l.element}));
+  const auto samples = static_cast<std::int64_t>(l.samples);
+  vector::push(out.launches, vector::reduce(1, samples, losses, l.element, l.element));
+  out.host_calls = 3;
+}
+
+/// Beta backwards through time, then the gradient from both: for large problems probabilities first, and states added
+/// to them by atomics; for small ones one thread per step and sample [ATEN].
+void ctc_backward(const OpGraph& graph, const Node& node, Lowered& out) {
+  const Lattice l = lattice_of(graph, node);
+  if (!(l.probabilities() > 0)) return;
+  const double gradient = l.element * l.probabilities();
+  const double cells = l.element * l.cells();
+  vector::push(out.launches, vector::fill(gradient, l.element));
+  vector::push(out.launches, sweep("ctc_loss_backward_log_beta_gpu_kernel", l));
+  const bool large = 2 * l.steps + 2.4 * l.samples + 0.2 * l.classes > 450;
+  if (large) {
+    vector::push(out.launches, vector::elementwise("exp", Pass{l.probabilities(), gradient, gradient, 1, l.element}));
+  }
+  const double touched = large ? l.element * l.steps * l.samples * std::min(l.labels, l.classes) : gradient;
+  Launch collect = vector::elementwise("exp", Pass{l.cells(), 2 * cells + 2 * touched, touched, 3, l.element},
+                                       large ? VectorKind::scatter : VectorKind::elementwise);
+  collect.name = large ? "ctc_loss_backward_collect_nonblank_gpu_kernel" : "ctc_loss_backward_collect_gpu_kernel";
+  collect.family = "loss";
+  collect.work.other_flop = 4 * l.cells() + 3 * l.probabilities();
+  vector::push(out.launches, std::move(collect));
+  out.host_calls = 2;
 }
 
 }  // namespace
 
-Lowered lower_loss(const graph::OpGraph& graph, const graph::Node& node, const Target&) {
+Lowered lower_loss(const graph::OpGraph& graph, const graph::Node& node, const Target& target) {
   Lowered out;
   out.host = HostClass::other;
   switch (node.op) {
     case OpType::cross_entropy: cross_entropy(graph, node, out); break;
     case OpType::cross_entropy_backward: cross_entropy_backward(graph, node, out); break;
-    case OpType::mse_loss: mse(graph, node, out); break;
+    case OpType::mse_loss: elementwise_loss(graph, node, "square", out); break;
+    case OpType::smooth_l1_loss: elementwise_loss(graph, node, "abs", out); break;
+    case OpType::bce_loss: bce(graph, node, target, out); break;
+    case OpType::bce_loss_backward: bce_backward(graph, node, target, out); break;
+    case OpType::ctc_loss: ctc(graph, node, out); break;
+    case OpType::ctc_loss_backward: ctc_backward(graph, node, out); break;
     default: vector::push(out.launches, vector::elementwise("mul", vector::pass_of(graph, node))); break;
   }
   return out;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Pooling and resizing: windows overlap in cache, so each byte comes from memory once.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "sim/kernel/vector.hpp"
 
@@ -11,15 +13,23 @@ namespace {
 using graph::Node;
 using graph::OpType;
 
-std::int64_t window_of(const Node& node) {
-  const auto kernel = node.attributes.integers("kernel");
-  if (kernel.empty()) {
-    const std::int64_t side = std::max<std::int64_t>(node.attributes.integer("kernel", 1), 1);
-    return side * side;
-  }
-  std::int64_t window = 1;
-  for (const auto side : kernel) window *= std::max<std::int64_t>(side, 1);
-  return kernel.size() == 1 ? window * window : window;
+bool is_maximum(OpType op) {
+  return op == OpType::max_pool1d || op == OpType::max_pool2d || op == OpType::max_pool3d;
+}
+
+/// Of the forward operation.
+int dims_of(OpType op) {
+  if (op == OpType::max_pool1d || op == OpType::avg_pool1d) return 1;
+  return op == OpType::max_pool3d || op == OpType::avg_pool3d ? 3 : 2;
+}
+
+/// Elements of a window, held where a tensor could still have as many.
+std::int64_t window_of(const Node& node, int dims) {
+  std::vector<std::int64_t> kernel = node.attributes.integers("kernel");
+  if (kernel.size() == 1) kernel.resize(static_cast<std::size_t>(dims), kernel.front());
+  double window = 1;
+  for (const auto side : kernel) window *= static_cast<double>(std::max<std::int64_t>(side, 1));
+  return static_cast<std::int64_t>(std::min(window, 0x1p62));
 }
 
 /// One thread per element of the result, which visits `window` elements.
@@ -31,6 +41,22 @@ Launch windowed(std::string name, const vector::Pass& pass, std::int64_t window)
   std::get<VectorKernel>(launch.detail).cols = window;
   launch.work.other_flop = pass.elements;
   return launch;
+}
+
+/// The gradient of a maximum reads positions, not the input. In three dims it adds to zeroes.
+void pool_backward(const graph::OpGraph& graph, const Node& node, vector::Pass pass, Lowered& out) {
+  const graph::Tensor& dy = graph.tensor(node.inputs.front());
+  const OpType of = graph::parse_op(node.attributes.word("of", "max_pool2d")).value_or(OpType::max_pool2d);
+  const bool maximum = is_maximum(of);
+  const bool volume = dims_of(of) == 3;
+  pass.read = dy.bytes() + (maximum ? 8 * static_cast<double>(dy.elements()) : 0);
+  constexpr std::int64_t kWindowsPerElement = 4;
+  if (volume) vector::push(out.launches, vector::fill(pass.written, pass.element_bytes));
+  vector::push(
+      out.launches,
+      windowed(maximum ? (volume ? "max_pool3d_with_indices_backward_single_out_frame" : "max_pool_backward_nchw")
+                       : (volume ? "avg_pool3d_single_backward_out_frame" : "avg_pool2d_backward_out_cuda_frame"),
+               pass, kWindowsPerElement));
 }
 
 }  // namespace
@@ -49,27 +75,28 @@ Lowered lower_pooling(const graph::OpGraph& graph, const graph::Node& node, cons
                                                 pass.written, pass.element_bytes));
       break;
     }
+    case OpType::max_pool1d:  // One row of an image [ATEN].
     case OpType::max_pool2d:
+    case OpType::max_pool3d:
       // The position of each maximum is kept as a 64-bit integer [ATEN].
       if (indices) pass.written += 8 * y_elements;
-      vector::push(out.launches, windowed("max_pool_forward_nchw", pass, window_of(node)));
+      vector::push(out.launches, windowed(node.op == OpType::max_pool3d ? "max_pool3d_with_indices_single_out_frame"
+                                                                        : "max_pool_forward_nchw",
+                                          pass, window_of(node, dims_of(node.op))));
       break;
+    case OpType::avg_pool1d:
     case OpType::avg_pool2d:
-      vector::push(out.launches, windowed("avg_pool2d_out_cuda_frame", pass, window_of(node)));
+    case OpType::avg_pool3d:
+      vector::push(out.launches, windowed(node.op == OpType::avg_pool3d ? "avg_pool3d_cuda_update_output"
+                                                                        : "avg_pool2d_out_cuda_frame",
+                                          pass, window_of(node, dims_of(node.op))));
       break;
-    case OpType::pool_backward: {
-      const bool maximum = node.attributes.word("of", "max_pool2d") == "max_pool2d";
-      // The gradient of a maximum reads positions, not the input.
-      if (maximum)
-        pass.read = x.bytes() + 8 * static_cast<double>(x.elements());
-      else
-        pass.read = x.bytes();
-      vector::push(out.launches,
-                   windowed(maximum ? "max_pool_backward_nchw" : "avg_pool2d_backward_out_cuda_frame", pass, 4));
-      break;
-    }
+    case OpType::pool_backward: pool_backward(graph, node, pass, out); break;
     case OpType::resize_backward:
       pass.read = x.bytes();
+      if (node.attributes.word("mode", "nearest") != "nearest") {  // Added to by several results: cleared first.
+        vector::push(out.launches, vector::fill(pass.written, pass.element_bytes));
+      }
       vector::push(out.launches, windowed("upsample_backward_out_frame", pass, 4));
       break;
     default: vector::push(out.launches, windowed("upsample_out_frame", pass, 4)); break;

@@ -15,11 +15,9 @@ constexpr AttributeSpec kGrouped[] = {{"transposed_weight", K::flag},
                                       {"total_experts", K::integer},
                                       {"side_by_side", K::integer}};
 constexpr AttributeSpec kMatmul[] = {{"transpose_a", K::flag}, {"transpose_b", K::flag}, {"linear", K::flag}};
-constexpr AttributeSpec kConv[] = {{"stride", K::integer_or_integers},
-                                   {"padding", K::integer_or_integers},
-                                   {"dilation", K::integer_or_integers},
-                                   {"groups", K::integer},
-                                   {"channels_last", K::flag}};
+constexpr AttributeSpec kConv[] = {{"stride", K::integer_or_integers},   {"padding", K::integer_or_integers},
+                                   {"dilation", K::integer_or_integers}, {"groups", K::integer},
+                                   {"channels_last", K::flag},           {"residual", K::flag}};
 constexpr AttributeSpec kConvTranspose[] = {{"stride", K::integer_or_integers},
                                             {"padding", K::integer_or_integers},
                                             {"dilation", K::integer_or_integers},
@@ -69,11 +67,12 @@ constexpr AttributeSpec kPoolBackward[] = {{"of", K::operation},
 constexpr AttributeSpec kResize[] = {{"scale", K::number}, {"size", K::integer_or_integers}, {"mode", K::word}};
 constexpr AttributeSpec kResizeBackward[] = {{"input_shape", K::integers}, {"mode", K::word}};
 constexpr AttributeSpec kRows[] = {{"rows", K::integer}};
-constexpr AttributeSpec kBag[] = {{"mode", K::word}, {"zipf", K::number}};
-constexpr AttributeSpec kBagBackward[] = {{"rows", K::integer}, {"mode", K::word}, {"zipf", K::number}};
+constexpr AttributeSpec kBag[] = {{"mode", K::word}, {"zipf", K::number}, {"fused_update", K::flag}};
+constexpr AttributeSpec kBagBackward[] = {
+    {"rows", K::integer}, {"mode", K::word}, {"zipf", K::number}, {"fused_update", K::flag}};
 constexpr AttributeSpec kRoiAlign[] = {{"size", K::integer_or_integers}, {"sampling", K::integer}};
 constexpr AttributeSpec kRoiAlignBackward[] = {{"input_shape", K::integers}, {"sampling", K::integer}};
-constexpr AttributeSpec kSpmm[] = {{"rows", K::integer}, {"reduce", K::word}};
+constexpr AttributeSpec kSpmm[] = {{"rows", K::integer}, {"reduce", K::word}, {"transposed", K::flag}};
 constexpr AttributeSpec kNms[] = {{"keep", K::integer}};
 constexpr AttributeSpec kDispatch[] = {{"experts", K::integer},
                                        {"capacity", K::integer},
@@ -167,7 +166,7 @@ OpSchema convolution_schema(OpType op) {
     case OpType::conv_transpose1d:
     case OpType::conv_transpose2d:
     case OpType::conv_transpose3d: return {2, 3, 1, 1, kConvTranspose};
-    default: return {2, 3, 1, 1, kConv};
+    default: return {2, 4, 1, 1, kConv};
   }
 }
 
