@@ -2,6 +2,7 @@
 // Model families: the numbers that define a network, and the builder of its graph.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "workloads/builder.hpp"
@@ -9,10 +10,21 @@
 
 namespace voltaic::workloads {
 
+enum class BertHead : std::uint8_t { pretraining, question_answering };
+
 struct BertConfig {
   Dim layers = 0, hidden = 0, heads = 0, ffn = 0, vocab = 0, positions = 0, types = 2;
+  Dim embedding_width = 0;  ///< 0: hidden. Else a dense layer follows the embeddings.
+  BertHead head = BertHead::pretraining;
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   Activation activation = Activation::gelu;
+};
+
+/// A discriminator that tells replaced tokens from real ones. In training a generator of the same width of embeddings,
+/// whose tables it shares, replaces the masked tokens; no layers: there is none.
+struct ElectraConfig {
+  BertConfig discriminator;
+  BertConfig generator;
 };
 
 struct Gpt2Config {
@@ -60,6 +72,7 @@ struct VitConfig {
 
 /// Each fills workload.graph and its figures; workload.name is set by the caller.
 void build_bert(const BertConfig& config, const BuildOptions& options, Workload& workload);
+void build_electra(const ElectraConfig& config, const BuildOptions& options, Workload& workload);
 void build_gpt2(const Gpt2Config& config, const BuildOptions& options, Workload& workload);
 void build_opt(const OptConfig& config, const BuildOptions& options, Workload& workload);
 void build_llama(const LlamaConfig& config, const BuildOptions& options, Workload& workload);

@@ -92,8 +92,8 @@ TEST_CASE("an unsupported family is refused with the list of those that are", "[
   const auto refusal =
       test::message_of<UnsupportedError>([] { import_huggingface(R"({"model_type": "falcon"})", "config.json", {}); });
   CHECK(refusal ==
-        "config.json: /model_type: 'falcon' is not supported; supported: bert, gpt2, opt, llama, mistral, mixtral, "
-        "qwen2, qwen3, "
+        "config.json: /model_type: 'falcon' is not supported; supported: bert, electra, gpt2, opt, llama, mistral, "
+        "mixtral, qwen2, qwen3, "
         "switch_transformers, t5, vit");
   Json config = bert();
   config["hidden_act"] = "softsign";

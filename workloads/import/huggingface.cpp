@@ -50,7 +50,7 @@ Activation activation(const JsonFields& f, const char* key, const char* fallback
                                      one_line(name, 40), names));
 }
 
-void bert(const JsonFields& f, const BuildOptions& options, Workload& out) {
+BertConfig bert_fields(const JsonFields& f) {
   BertConfig c;
   c.hidden = width(f, "hidden_size");
   c.layers = layers(f, "num_hidden_layers");
@@ -67,7 +67,23 @@ void bert(const JsonFields& f, const BuildOptions& options, Workload& out) {
     throw UnsupportedError(fmt::format("{}: /position_embedding_type: '{}' is not supported; supported: absolute",
                                        f.file(), one_line(positions, 40)));
   }
+  return c;
+}
+
+void bert(const JsonFields& f, const BuildOptions& options, Workload& out) {
+  BertConfig c = bert_fields(f);
+  if (f.lists("architectures", "BertForQuestionAnswering")) c.head = BertHead::question_answering;
   build_bert(c, options, out);
+}
+
+void electra(const JsonFields& f, const BuildOptions& options, Workload& out) {
+  BertConfig c = bert_fields(f);
+  c.embedding_width = f.integer_or("embedding_size", 128, kWidest);
+  if (f.lists("architectures", "ElectraForQuestionAnswering")) {
+    c.head = BertHead::question_answering;
+    return build_bert(c, options, out);
+  }
+  build_electra({.discriminator = c, .generator = {}}, options, out);
 }
 
 void gpt2(const JsonFields& f, const BuildOptions& options, Workload& out) {
@@ -245,7 +261,8 @@ void vit(const JsonFields& f, const BuildOptions& options, Workload& out) {
 }
 
 using FamilyReader = void (*)(const JsonFields&, const BuildOptions&, Workload&);
-constexpr std::array<std::pair<const char*, FamilyReader>, 11> kFamilies{{{"bert", bert},
+constexpr std::array<std::pair<const char*, FamilyReader>, 12> kFamilies{{{"bert", bert},
+                                                                          {"electra", electra},
                                                                           {"gpt2", gpt2},
                                                                           {"opt", opt},
                                                                           {"llama", llama},

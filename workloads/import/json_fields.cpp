@@ -133,6 +133,15 @@ std::string JsonFields::word_or(const char* key, std::string_view fallback) cons
   return has(key) ? word(key) : std::string(fallback);
 }
 
+bool JsonFields::lists(const char* key, std::string_view word) const {
+  if (!has(key)) return false;
+  const Json& value = tree_->root[key];
+  if (!value.is_array()) refuse(key, "expected an array, got " + shown(value));
+  return std::any_of(value.begin(), value.end(), [word](const Json& entry) {
+    return entry.is_string() && entry.get_ref<const std::string&>() == word;
+  });
+}
+
 std::int64_t JsonFields::size_of(const char* key) const {
   if (!has(key)) return -1;
   const Json& value = tree_->root[key];

@@ -29,6 +29,8 @@ class JsonFields {
   bool flag_or(const char* key, bool fallback) const;
   std::string word(const char* key) const;
   std::string word_or(const char* key, std::string_view fallback) const;
+  /// A list that holds this string; an absent list holds none.
+  bool lists(const char* key, std::string_view word) const;
   /// Entries of an object or array; -1 when absent.
   std::int64_t size_of(const char* key) const;
   /// Length of the edge: a number, or [n, n].
