@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Builders of the speech networks, one file each, and what they share.
+#pragma once
+
+#include <string>
+
+#include "workloads/layers.hpp"
+#include "workloads/sizes.hpp"
+
+namespace voltaic::workloads {
+
+/// LJSpeech [LJSpeech17], on which the synthesis networks are published: 22,050 Hz, 256 samples per mel frame, 80 mel
+/// channels; a mean clip lasts 6.57 s and says 100 characters.
+inline constexpr Dim kMelChannels = 80;
+inline constexpr Dim kSamplesPerFrame = 256;
+inline constexpr Dim kMeanClipFrames = 566;
+inline constexpr Dim kMeanClipCharacters = 100;
+inline constexpr Dim kCharacters = 148;
+
+/// Convolution over time with a weight kept as direction and length [Salimans16]: put together on each pass of
+/// training, folded in inference. Bias included.
+TensorId weight_normed_conv(GraphWriter& w, const std::string& name, TensorId x, Dim out, Dim kernel,
+                            ConvLayer layer = {});
+TensorId weight_normed_transposed(GraphWriter& w, const std::string& name, TensorId x, Dim out, Dim kernel,
+                                  TransposedLayer layer);
+
+/// "a.b" and a number.
+std::string numbered(const std::string& name, Dim number);
+
+void build_jasper(const BuildOptions& options, Workload& workload);
+void build_quartznet(const BuildOptions& options, Workload& workload);
+void build_tacotron2(const BuildOptions& options, Workload& workload);
+void build_waveglow(const BuildOptions& options, Workload& workload);
+void build_fastpitch(const BuildOptions& options, Workload& workload);
+void build_hifigan(const BuildOptions& options, Workload& workload);
+void build_hifigan_generator(const BuildOptions& options, Workload& workload);
+
+}  // namespace voltaic::workloads
