@@ -60,6 +60,33 @@ TensorId build_copy(GraphWriter& w, const Keys& k) {
   return w.apply(OpType::copy, "copy", {x});
 }
 
+/// One packed parameter per layer and direction would hide the widths: weights and biases as frameworks list them.
+Builder recurrent(OpType op, std::int64_t gates) {
+  return [op, gates](GraphWriter& w, const Keys& k) {
+    const std::int64_t hidden = k.at("hidden");
+    const std::int64_t width = k.at("input") == 0 ? hidden : k.at("input");
+    const std::int64_t directions = k.at("bidirectional") != 0 ? 2 : 1;
+    constexpr std::int64_t kMostLayers = 1024, kMostUnits = std::int64_t{1} << 28U;
+    if (k.at("layers") > kMostLayers) {
+      throw UsageError(fmt::format("op:{}: layers: expected up to {}, got {}", k.op(), kMostLayers, k.at("layers")));
+    }
+    if (hidden > kMostUnits) {
+      throw UsageError(fmt::format("op:{}: hidden: expected up to {}, got {}", k.op(), kMostUnits, hidden));
+    }
+    std::vector<TensorId> inputs{w.input("x", {k.at("seq"), k.at("batch"), width})};
+    for (std::int64_t cell = 0; cell < k.at("layers") * directions; ++cell) {
+      const std::int64_t below = cell < directions ? width : hidden * directions;
+      inputs.push_back(w.parameter(fmt::format("w_ih.{}", cell), {gates * hidden, below}));
+      inputs.push_back(w.parameter(fmt::format("w_hh.{}", cell), {gates * hidden, hidden}));
+      inputs.push_back(w.parameter(fmt::format("b_ih.{}", cell), {gates * hidden}));
+      inputs.push_back(w.parameter(fmt::format("b_hh.{}", cell), {gates * hidden}));
+    }
+    graph::Attributes attrs = attributes({{"hidden", hidden}, {"layers", k.at("layers")}});
+    if (directions > 1) attrs.set("bidirectional", std::int64_t{1});
+    return w.apply_all(op, k.op(), std::move(inputs), std::move(attrs));
+  };
+}
+
 void require_divisor(const Keys& k, const char* key, std::int64_t value, const char* of) {
   if (k.at(of) % value == 0) return;
   throw UsageError(fmt::format("op:{}: {}: expected a divisor of {} {}, got {}", k.op(), key, of, k.at(of), value));
@@ -194,6 +221,11 @@ std::map<std::string, OperationSpec> make_table() {
                          {"head_dim", kRequired},
                          {"causal", 0, 0}},
                         build_attention};
+  const std::vector<KeySpec> sequence{{"seq", kRequired},    {"batch", 1},  {"input", 0, 0},
+                                      {"hidden", kRequired}, {"layers", 1}, {"bidirectional", 0, 0}};
+  table["rnn"] = {sequence, recurrent(OpType::rnn, 1)};
+  table["lstm"] = {sequence, recurrent(OpType::lstm, 4)};
+  table["gru"] = {sequence, recurrent(OpType::gru, 3)};
   table["batch_norm"] = {
       {{"n", kRequired}, {"c", kRequired}, {"h", kRequired}, {"w", kRequired}}, [](GraphWriter& w, const Keys& k) {
         const TensorId x = w.input("x", {k.at("n"), k.at("c"), k.at("h"), k.at("w")});

@@ -95,7 +95,10 @@ bool asks_persistent(const RecurrentKernel& k, std::int64_t input_size, const ar
   if (k.math != DataType::fp16 || k.layers != 1 || k.directions != 1) return false;
   if (k.hidden > kMostUnits || k.hidden % kUnits != 0 || input_size % kUnits != 0) return false;
   switch (gpu.architecture) {
-    case arch::Architecture::volta: return (k.batch % 16 == 0 && k.batch != 80 && k.batch != 112) || k.batch == 8;
+    case arch::Architecture::volta:
+      return ((k.batch % 16 == 0 && k.batch != 80 && k.batch != 112) || k.batch == 8) &&
+             ((k.steps >= 40 && k.batch <= 128) || (k.steps >= 20 && k.batch <= 96) ||
+              (k.steps >= 10 && k.batch <= 32));
     case arch::Architecture::turing: return false;
     case arch::Architecture::ampere:
     case arch::Architecture::hopper: break;

@@ -13,6 +13,8 @@
 #include "arch/units/error.hpp"
 #include "sim/graph/op_graph.hpp"
 #include "sim/kernel/attention_shape.hpp"
+#include "sim/kernel/recurrent.hpp"
+#include "sim/kernel/sparse.hpp"
 #include "sim/report/units.hpp"
 #include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/power_rows.hpp"
@@ -187,6 +189,23 @@ std::vector<kernel::Launch> lower_attention_call(const AttentionCall& call, cons
   return out;
 }
 
+std::vector<kernel::Launch> lower_recurrent_call(const kernel::RecurrentKernel& k, const kernel::Target& target) {
+  std::vector<kernel::Launch> out;
+  if (k.pass == kernel::RecurrentPass::backward_weights) {
+    ProductCall product;
+    kernel::GemmProblem& p = product.problem;
+    p.m = static_cast<std::int64_t>(kernel::gates(k.cell)) * k.hidden;
+    p.n = k.hidden;
+    p.k = k.batch * k.steps;
+    p.transpose_a = true;
+    p.math = k.math;
+    p.a_bytes = p.b_bytes = p.c_bytes = k.element_bytes;
+    out = lower_product(product, target);
+  }
+  out.push_back(kernel::recurrent_launch(k, target.gpu));
+  return out;
+}
+
 }  // namespace
 
 std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Target& target) {
@@ -198,6 +217,8 @@ std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Tar
   if (const auto* call = std::get_if<VectorCall>(&work)) {
     return lower_vector(*call, {target.gpu, target.library, call->framework});
   }
+  if (const auto* k = std::get_if<kernel::RecurrentKernel>(&work)) return lower_recurrent_call(*k, target);
+  if (const auto* k = std::get_if<kernel::SparseKernel>(&work)) return {kernel::sparse_launch(*k)};
   return lower_moe(std::get<MoeCall>(work), {target.gpu, target.library, kernel::Framework::tensorrt});
 }
 

@@ -67,5 +67,7 @@ void read_moe_row(StackReader& reader, std::size_t row);
 void read_layer_row(StackReader& reader, std::size_t row);
 void read_suite_gemm_row(StackReader& reader, std::size_t row);
 void read_suite_conv_row(StackReader& reader, std::size_t row);
+void read_recurrent_row(StackReader& reader, std::size_t row);
+void read_sparse_row(StackReader& reader, std::size_t row);
 
 }  // namespace voltaic::validation

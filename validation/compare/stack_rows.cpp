@@ -10,8 +10,6 @@ namespace {
 /// What no row of such a table can be predicted for; empty where rows are read.
 std::string_view whole_table_reason(StackTable kind) {
   switch (kind) {
-    case StackTable::recurrent: return "recurrent layers are not modelled yet";
-    case StackTable::sparse_product: return "products with unstructured sparse weights are not modelled";
     case StackTable::collective: return "collectives between GPUs are not held against tables yet";
     default: return "";
   }
@@ -27,6 +25,8 @@ void read_row(StackReader& reader, StackTable kind, std::size_t row) {
     case StackTable::layers: return read_layer_row(reader, row);
     case StackTable::suite_gemm: return read_suite_gemm_row(reader, row);
     case StackTable::suite_conv: return read_suite_conv_row(reader, row);
+    case StackTable::recurrent: return read_recurrent_row(reader, row);
+    case StackTable::sparse_product: return read_sparse_row(reader, row);
     default: return;
   }
 }

@@ -28,8 +28,8 @@ enum class StackTable : std::uint8_t {
   layers,      ///< gpu, model, tp_size, layer_name, num_tokens, latency_us, source
   suite_gemm,  ///< gpu, precision, M, N, K, a_trans, b_trans, time_us
   suite_conv,  ///< gpu, precision, W, H, C, N, K, ..., fwd_us, bwd_data_us, bwd_weights_us
-  recurrent,   ///< cell, hidden, timesteps: not predicted
-  sparse_product,  ///< M, N, K, sparsity: not predicted
+  recurrent,   ///< gpu, precision, cell, hidden, batch_N, timesteps, fwd_us, bwd_inputs_us, bwd_weights_us
+  sparse_product,  ///< gpu, precision, M, N, K, sparsity, sparse_time_us
   collective,      ///< size_bytes, num_gpus, time_us and the like: not predicted
 };
 /// Nullopt where the columns are those of none.
@@ -64,7 +64,9 @@ struct MoeCall {
   DataType weights{};  ///< As stored; multiplied as `math`.
   DataType math = DataType::bf16;
 };
-using StackWork = std::variant<ProductCall, kernel::ConvProblem, AttentionCall, VectorCall, MoeCall>;
+/// A recurrent kernel stands for its call: weight gradients are one product and what surrounds it.
+using StackWork = std::variant<ProductCall, kernel::ConvProblem, AttentionCall, VectorCall, MoeCall,
+                               kernel::RecurrentKernel, kernel::SparseKernel>;
 
 struct StackRow {
   std::string table_gpu;  ///< The table's spelling.
