@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 
+#include "sim/memory_use.hpp"
+
 namespace voltaic {
 namespace {
 
@@ -19,8 +21,21 @@ double share(double part, double whole) {
 
 std::vector<double> instances(const report::Prediction& p) {
   std::vector<double> n(p.distinct.size(), 0);
-  for (const auto& row : p.nodes) n[row.distinct] += 1;
+  for (const auto& row : p.nodes) n[row.distinct] += row.repeats;
   return n;
+}
+
+/// Forward and backward of micro-steps take turns: both together are split as their kernels are.
+void split_micro_steps(report::Prediction& p) {
+  double kernels[2] = {0, 0};
+  for (const auto& row : p.nodes) {
+    const graph::Phase phase = p.graph.node(row.node).phase;
+    if (phase != graph::Phase::optimizer)
+      kernels[phase == graph::Phase::backward ? 1 : 0] += p.distinct[row.distinct].gpu_time.value;
+  }
+  const Seconds both = p.forward + p.backward;
+  p.backward = share(kernels[1], kernels[0] + kernels[1]) * both;
+  p.forward = both - p.backward;
 }
 
 /// Phases end one after another: a phase without work ends with the one before it.
@@ -31,6 +46,9 @@ void fill_times(report::Prediction& p, const SimulationOptions& options) {
   p.forward = forward.seconds();
   p.backward = (backward - forward).seconds();
   p.optimizer = (std::max(t.total, backward) - backward).seconds();
+  if (options.accumulation > 1) split_micro_steps(p);
+  p.input_wait = std::max(Seconds{0}, p.input_limit - t.total.seconds());
+  p.forward += p.input_wait;
   p.total = p.forward + p.backward + p.optimizer;
 }
 
@@ -48,9 +66,9 @@ void fill_throughput(report::Prediction& p, const SimulationOptions& options) {
 }
 
 void fill_shares(report::Prediction& p) {
-  const double total = p.timeline.total.seconds().value;
+  const double total = (p.timeline.total.seconds() + p.input_wait).value;
   p.share_kernels = share(p.timeline.gpu_busy.seconds().value, total);
-  p.share_host_exposed = share(p.timeline.waiting_for_host.seconds().value, total);
+  p.share_host_exposed = share((p.timeline.waiting_for_host.seconds() + p.input_wait).value, total);
   p.share_idle = std::max(0.0, 1 - p.share_kernels - p.share_host_exposed);
 }
 
@@ -103,18 +121,11 @@ void fill_work(report::Prediction& p, const FillInput& in, const std::vector<dou
 }
 
 void fill_memory(report::Prediction& p, const FillInput& in) {
-  p.memory = graph::plan_memory(p.graph);
-  const auto& c = in.gpu.calibration;
-  p.workspace_bytes = static_cast<std::int64_t>(c.number("footprint.workspace_bytes"));
-  p.context_bytes = static_cast<std::int64_t>(c.number("footprint.context_bytes"));
-  p.capacity_bytes = static_cast<std::int64_t>(in.gpu.spec.dram.usable.value);
-  // Keys and values are cached in the activation type, which 8- and 4-bit requests leave at 16 bits.
-  const double stored = std::max(2.0, bytes_per_element(multiply_type(in.options.precision)));
-  const double cache = in.options.kv_cache_elements * stored;
-  if (p.memory.kv_cache == 0) p.memory.kv_cache = std::llround(std::min(cache, 4e18));
-  p.assumptions.push_back(
-      fmt::format("memory includes {} MiB of CUDA context and {} MiB of library workspace, both assumed",
-                  p.context_bytes >> 20, p.workspace_bytes >> 20));
+  std::vector<std::int64_t> scratch(p.graph.nodes().size(), 0);
+  for (const auto& row : p.nodes) scratch[row.node] = scratch_of(p.distinct[row.distinct]);
+  p.memory = memory_use(p.graph, in.gpu, in.options, scratch);
+  p.assumptions.push_back(fmt::format("memory includes {} MiB of CUDA context and kernels, assumed",
+                                      p.memory.context >> 20));
 }
 
 /// Kernels at their own power, gaps at that of an idle GPU whose clocks stay up.

@@ -42,10 +42,11 @@ std::vector<report::LayerRow> layer_rows(const report::Prediction& p,
     report::LayerRow& layer = layers[at];
     if (!layer.nodes.empty() && p.graph.node(layer.nodes.front()).op != node.op) layer.op = "block";
     layer.nodes.push_back(row.node);
-    layer.time += p.distinct[row.distinct].gpu_time;
-    layer.energy += p.distinct[row.distinct].energy;
-    layer.mac += priced[row.distinct]->mac;
-    layer.other_flop += priced[row.distinct]->other_flop;
+    layer.repeats = row.repeats;
+    layer.time += row.repeats * p.distinct[row.distinct].gpu_time;
+    layer.energy += row.repeats * p.distinct[row.distinct].energy;
+    layer.mac += row.repeats * priced[row.distinct]->mac;
+    layer.other_flop += row.repeats * priced[row.distinct]->other_flop;
     layer.flop = 2 * layer.mac;
   }
   return layers;

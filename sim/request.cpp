@@ -8,6 +8,7 @@
 #include "arch/units/error.hpp"
 #include "sim/cost/busy_clock.hpp"
 #include "sim/generate.hpp"
+#include "sim/memory_use.hpp"
 
 namespace voltaic {
 namespace {
@@ -64,15 +65,50 @@ SimulationOptions options_for(const Request& request, const workloads::Workload&
   options.precision = request.resolved_precision();
   options.optimizer = request.optimizer;
   options.sparsity = request.sparsity;
+  options.layout = request.layout;
+  options.recompute = request.recompute;
+  options.accumulation = request.accumulation;
+  options.per_tensor_optimizer = request.per_tensor_optimizer;
+  options.input_copy = request.input_copy;
+  options.input_rate = request.input_rate;
   options.framework = request.framework;
   options.engine = request.engine;
   options.include_optimizer = request.include_optimizer;
   options.include_loss = request.include_loss;
   options.host_scale = request.host_scale;
-  options.samples = static_cast<double>(work.batch);
+  options.samples = static_cast<double>(work.batch * request.accumulation);
   options.tokens_per_sample = static_cast<double>(work.tokens_per_sample);
   options.kv_cache_elements = work.kv_cache_elements_per_token * static_cast<double>(work.kv_cache_tokens);
   return options;
+}
+
+void check_training_options(const Request& request) {
+  if (!request.training) {
+    const auto refuse = [](std::string_view option) {
+      throw UsageError(fmt::format("--{}: belongs to --mode training", option));
+    };
+    if (request.recompute != graph::Recompute::none) refuse("recompute");
+    if (request.accumulation > 1) refuse("accumulation");
+    if (request.per_tensor_optimizer) refuse("optimizer-kernels");
+    return;
+  }
+  const std::int64_t batch = request.batch.value_or(request.accumulation);
+  if (batch % request.accumulation != 0) {
+    throw UsageError(fmt::format("--accumulation: expected a divisor of the {} samples of --batch, got {}", batch,
+                                 request.accumulation));
+  }
+}
+
+void check_combination(const Request& request) {
+  if (request.training && request.framework == kernel::Framework::tensorrt) {
+    throw UnsupportedError(
+        "--framework tensorrt is an inference engine; --mode training runs under eager, graph or compiled");
+  }
+  check_training_options(request);
+  const auto& operating = request.operating;
+  if (request.engine == cost::EngineKind::roofline && (operating.power_cap || operating.clock)) {
+    throw UsageError("--engine roofline is the bound at the boost clock: it takes no --power-cap and no --clock");
+  }
 }
 
 /// The prefill of a completion; refuses what has none.
@@ -106,6 +142,7 @@ workloads::BuildOptions Request::build_options() const {
   o.training = training;
   o.phase = phase;
   o.batch = batch;
+  if (accumulation > 1) o.batch = batch.value_or(accumulation) / accumulation;
   o.seq = seq;
   o.context = context;
   o.image_height = image_height;
@@ -158,16 +195,26 @@ report::Prediction Runner::predict_generation(const Request& request) {
   return complete(predict_step(prefill), {prompt->tokens_per_sample, *request.generate, prompt->context + 1}, step);
 }
 
+report::MemoryUse Runner::memory(const Request& request) {
+  const auto sim = simulator(request);
+  check_combination(request);
+  const auto of_step = [&sim](const Request& step) {
+    workloads::Workload work = workloads::load_workload(step.workload, step.build_options());
+    const SimulationOptions options = options_for(step, work);
+    return std::pair{sim->memory(std::move(work.graph), options), work.context};
+  };
+  if (!request.generate) return of_step(request).first;
+  Request step = prefill_of(request);
+  const auto [prefill, prompt] = of_step(step);
+  if (*request.generate < 2) return prefill;
+  step.phase = workloads::RunPhase::decode;
+  step.context = prompt + *request.generate - 1;
+  return memory_of_both(prefill, of_step(step).first);
+}
+
 report::Prediction Runner::predict(const Request& request) {
   const auto sim = simulator(request);
-  if (request.training && request.framework == kernel::Framework::tensorrt) {
-    throw UnsupportedError(
-        "--framework tensorrt is an inference engine; --mode training runs under eager, graph or compiled");
-  }
-  const auto& operating = request.operating;
-  if (request.engine == cost::EngineKind::roofline && (operating.power_cap || operating.clock)) {
-    throw UsageError("--engine roofline is the bound at the boost clock: it takes no --power-cap and no --clock");
-  }
+  check_combination(request);
   const std::string warning = check_precision(sim->gpu().spec, request.resolved_precision());
   check_inference_only(request.training, request.resolved_precision(), request.sparsity);
   if (request.sparsity) check_sparsity(sim->gpu().spec, request.resolved_precision());
@@ -180,7 +227,7 @@ report::Prediction Runner::predict(const Request& request) {
   p.request.emplace_back("workload", request.workload);
   for (const auto& option : request_options()) {
     std::string value = option.get(request);
-    if (option.name == "batch") value = std::to_string(work->batch);
+    if (option.name == "batch") value = std::to_string(work->batch * request.accumulation);
     if (option.name == "seq" && work->tokens_per_sample > 0 && !request.seq)
       value = std::to_string(work->tokens_per_sample);
     p.request.emplace_back(option.name, std::move(value));

@@ -27,7 +27,13 @@ struct Request {
   std::optional<std::int64_t> batch, seq, context, image_height, image_width;
   std::optional<std::int64_t> generate;  ///< Tokens of a whole completion; empty: one step.
   std::map<std::string, std::int64_t> dims;
-  bool sparsity = false;                      ///< 2:4 sparse weights.
+  bool sparsity = false;  ///< 2:4 sparse weights.
+  Layout layout = Layout::automatic;
+  graph::Recompute recompute = graph::Recompute::none;
+  std::int64_t accumulation = 1;  ///< Micro-steps of batch / accumulation samples.
+  bool per_tensor_optimizer = false;
+  InputCopy input_copy = InputCopy::none;
+  double input_rate = 0;                      ///< Samples per second; 0: no limit.
   std::optional<graph::Precision> precision;  ///< Default fp16; in training mixed-fp16.
   kernel::Framework framework = kernel::Framework::eager;
   graph::Optimizer optimizer = graph::Optimizer::adam;
@@ -66,6 +72,8 @@ void set_option(Request& request, std::string_view name, std::string_view value)
 class Runner {
  public:
   report::Prediction predict(const Request& request);
+  /// The device memory of that answer, without its time. Keeps no graph, so that a search may ask for many sizes.
+  report::MemoryUse memory(const Request& request);
   std::shared_ptr<const workloads::Workload> workload(const Request& request);
   std::shared_ptr<const Simulator> simulator(const Request& request);
   /// What the simulator is asked for, sizes taken from the workload.

@@ -2,6 +2,8 @@
 // The table of request options: how each is typed, kept and shown.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "arch/quantity_text.hpp"
@@ -174,12 +176,67 @@ std::string operands_shown(const Request& r) {
   return t == 1 ? "random" : t == 0 ? "constant" : fmt::format("{}", t);
 }
 
+double positive_number(std::string_view option, std::string_view text) {
+  constexpr double kMost = 1e12;
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || at != end || !(value > 0 && value <= kMost)) {
+    refuse(option, "a number above 0, at most 1e12", text);
+  }
+  return value;
+}
+
+void set_accumulation(Request& r, std::string_view v) {
+  constexpr std::int64_t kMost = 4096;
+  const std::int64_t steps = whole_number("accumulation", v);
+  if (steps > kMost) refuse("accumulation", fmt::format("a whole number from 1 to {}", kMost), v);
+  r.accumulation = steps;
+}
+
+void set_optimizer_kernels(Request& r, std::string_view v) {
+  if (v != "fused" && v != "per-tensor") refuse("optimizer-kernels", "fused or per-tensor", v);
+  r.per_tensor_optimizer = v == "per-tensor";
+}
+
+void set_layout(Request& r, std::string_view v) {
+  if (v != "auto" && v != "nchw" && v != "nhwc") refuse("layout", "auto, nchw or nhwc", v);
+  r.layout = v == "auto" ? Layout::automatic : v == "nhwc" ? Layout::channels_last : Layout::channels_first;
+}
+
+std::string layout_name(const Request& r) {
+  switch (r.layout) {
+    case Layout::automatic: return "auto";
+    case Layout::channels_first: return "nchw";
+    case Layout::channels_last: return "nhwc";
+  }
+  return "";
+}
+
+void set_input_rate(Request& r, std::string_view v) {
+  r.input_rate = positive_number("input-rate", v);
+}
+void set_host_scale(Request& r, std::string_view v) {
+  r.host_scale = positive_number("host-scale", v);
+}
+
+constexpr std::array<std::string_view, 4> kInputCopies{"none", "pageable", "pinned", "overlapped"};
+
+void set_input_copy(Request& r, std::string_view v) {
+  const auto* at = std::find(kInputCopies.begin(), kInputCopies.end(), v);
+  if (at == kInputCopies.end()) refuse("input-copy", "none, pageable, pinned or overlapped", v);
+  r.input_copy = static_cast<InputCopy>(at - kInputCopies.begin());
+}
+
+std::string input_copy_name(const Request& r) {
+  return std::string(kInputCopies[static_cast<std::size_t>(r.input_copy)]);
+}
+
 /// For options of the design whose part is still to come: the neutral value is taken, any other exits 4 by name.
 template <int Which>
 void set_future(Request&, std::string_view v) {
-  constexpr std::string_view kNames[] = {"--system",   "--gpus",         "--devices",
-                                         "--parallel", "--global-batch", "--recompute"};
-  constexpr std::string_view kNeutral[] = {"", "1", "0", "", "", "none"};
+  constexpr std::string_view kNames[] = {"--system", "--gpus", "--devices", "--parallel", "--global-batch"};
+  constexpr std::string_view kNeutral[] = {"", "1", "0", "", ""};
   if (Which == 1) whole_number("gpus", v);
   if (v != kNeutral[Which] || v.empty()) not_built(fmt::format("{} {}", kNames[Which], one_line(v)));
 }
@@ -266,8 +323,28 @@ const std::vector<RequestOption>& request_options() {
        [](const Request&) { return std::string("none"); }},
       {"global-batch", "N", "samples per step over all replicas (not built yet)", false, false, set_future<4>,
        [](const Request&) { return std::string("batch"); }},
-      {"recompute", "none", "activation recomputation (only none yet)", false, false, set_future<5>,
-       [](const Request&) { return std::string("none"); }},
+      {"recompute", "none|selective|full", "run activations again in backward instead of keeping them (training)",
+       false, false,
+       [](Request& r, std::string_view v) {
+         r.recompute = choice("recompute", v, graph::parse_recompute(v), "none, selective, full");
+       },
+       [](const Request& r) { return std::string(to_string(r.recompute)); }},
+      {"accumulation", "N", "micro-steps of batch/N samples per optimizer step (training)", false, true,
+       set_accumulation, [](const Request& r) { return std::to_string(r.accumulation); }},
+      {"optimizer-kernels", "fused|per-tensor", "multi-tensor kernels, or a plain loop over parameters (training)",
+       false, false, set_optimizer_kernels,
+       [](const Request& r) { return std::string(r.per_tensor_optimizer ? "per-tensor" : "fused"); }},
+      {"layout", "auto|nchw|nhwc",
+       "tensors of convolutions in memory; auto: nhwc where they multiply in 16 bits or less", false, false, set_layout,
+       layout_name},
+      {"input-rate", "N", "samples per second that the input pipeline delivers; a step waits for its samples", false,
+       true, set_input_rate,
+       [](const Request& r) { return r.input_rate > 0 ? fmt::format("{}", r.input_rate) : std::string("no limit"); }},
+      {"input-copy", "none|pageable|pinned|overlapped",
+       "inputs come over the host link: from ordinary or page-locked memory, or hidden behind the step before", false,
+       false, set_input_copy, input_copy_name},
+      {"host-scale", "X", "host and launch times times this: 2 is a host half as fast", false, true, set_host_scale,
+       [](const Request& r) { return fmt::format("{}", r.host_scale); }},
   };
   return table;
 }

@@ -15,6 +15,7 @@
 #include "sim/graph/engine_fusion.hpp"
 #include "sim/host_model.hpp"
 #include "sim/kernel/fused.hpp"
+#include "sim/memory_use.hpp"
 #include "sim/node_memo.hpp"
 #include "sim/quantised.hpp"
 
@@ -27,22 +28,48 @@ bool is_engine(const SimulationOptions& o) {
   return o.framework == kernel::Framework::tensorrt;
 }
 
+/// Whether any convolution multiplies in 16 bits or less, which tensor cores do with channels last.
+bool multiplies_narrow_convolutions(const graph::OpGraph& g) {
+  return std::any_of(g.nodes().begin(), g.nodes().end(), [](const graph::Node& node) {
+    constexpr int kNarrow = 16;
+    return graph::family(node.op) == graph::OpFamily::convolution && info(node.compute).bits <= kNarrow;
+  });
+}
+
+void lay_out(graph::OpGraph& g, Layout layout) {
+  const bool wanted =
+      layout == Layout::channels_last || (layout == Layout::automatic && multiplies_narrow_convolutions(g));
+  if (wanted) graph::set_channels_last(g);
+}
+
 /// From the forward graph in fp32 to the graph that runs. Casts of mixed precision come first, so that they are
 /// differentiated too.
-void run_passes(graph::OpGraph& g, const SimulationOptions& o, const arch::GpuSpec& gpu) {
+void run_passes(graph::OpGraph& g, const SimulationOptions& o, const arch::GpuSpec& gpu,
+                std::vector<std::string>& assumptions) {
   const bool engine = is_engine(o);
   graph::assign_precision(g, engine ? engine_precision(gpu, o.precision) : o.precision);
   if (o.sparsity) graph::sparsify_weights(g, sparse_paths(gpu));
   if (o.training) {
-    graph::append_backward(g);
-    if (o.include_optimizer) graph::append_optimizer(g, o.optimizer, o.precision);
+    graph::append_backward(g, {.accumulate_gradients = o.accumulation > 1});
+    if (o.recompute != graph::Recompute::none && graph::recompute_activations(g, o.recompute) == 0) {
+      assumptions.push_back(fmt::format("--recompute {}: {}", to_string(o.recompute),
+                                        o.recompute == graph::Recompute::full
+                                            ? "no layer repeats by name, so nothing runs again"
+                                            : "no attention keeps its scores, so nothing runs again"));
+    }
+    if (o.include_optimizer) graph::append_optimizer(g, o.optimizer, o.precision, o.per_tensor_optimizer);
   }
+  lay_out(g, o.layout);
+  if (!o.training && kernel::generates_kernels(o.framework)) graph::fold_batch_norms(g);
   if (engine) {
     graph::keep_quantised(g);
     graph::join_linears(g);
     graph::fuse_epilogues(g, gpu.architecture != arch::Architecture::volta);
   }
   if (kernel::generates_kernels(o.framework)) graph::fuse_pointwise(g);
+  if (o.input_copy == InputCopy::pageable || o.input_copy == InputCopy::pinned) {
+    graph::copy_inputs(g, o.input_copy == InputCopy::pinned);
+  }
 }
 
 std::uint64_t salt_of(cost::EngineKind engine, kernel::Framework framework) {
@@ -50,6 +77,9 @@ std::uint64_t salt_of(cost::EngineKind engine, kernel::Framework framework) {
 }
 
 void check_options(const SimulationOptions& o) {
+  constexpr std::int64_t kMostMicroSteps = 4096;
+  ensure(o.accumulation >= 1 && o.accumulation <= kMostMicroSteps && (o.training || o.accumulation == 1),
+         "micro-steps of a request must lie in 1..4096, and be 1 outside training");
   check_inference_only(o.training, o.precision, o.sparsity);
   ensure(o.samples >= 0 && o.tokens_per_sample >= 0 && o.kv_cache_elements >= 0,
          "sizes of a request must not be negative");
@@ -85,6 +115,7 @@ struct Simulator::Impl {
   void check_cost(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
   void price_all(report::Prediction& p, const SimulationOptions& options,
                  std::vector<std::shared_ptr<const PricedNode>>& priced) const;
+  std::vector<std::int64_t> scratch(const graph::OpGraph& g, const SimulationOptions& options) const;
 };
 
 /// A changed machine or calibration can leave what a law was made for; then there is no answer, rather than a senseless
@@ -160,23 +191,72 @@ void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& 
       p.distinct.push_back(node->row);
       priced.push_back(std::move(node));
     }
-    p.nodes.push_back({i, found->second});
+    const bool once = nodes[i].phase == graph::Phase::optimizer;
+    p.nodes.push_back({i, found->second, once ? 1.0 : static_cast<double>(o.accumulation)});
   }
+}
+
+/// Bytes that kernels ask for while they run, by node. Only convolutions do, so only they are lowered.
+std::vector<std::int64_t> Simulator::Impl::scratch(const graph::OpGraph& g, const SimulationOptions& o) const {
+  const auto is_convolution = [](const graph::Node& n) { return graph::family(n.op) == graph::OpFamily::convolution; };
+  const std::span<const graph::Node> nodes = g.nodes();
+  std::vector<std::int64_t> bytes(nodes.size(), 0);
+  if (std::none_of(nodes.begin(), nodes.end(), is_convolution)) return bytes;
+  const kernel::Target target{gpu->spec, *library, o.framework};
+  const kernel::CostModel& model = engine(o.engine);
+  const std::vector<std::uint64_t> views = view_signatures(g);
+  NodeKey key;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!is_convolution(nodes[i])) continue;
+    key.assign(g, nodes[i], views, salt_of(o.engine, o.framework));
+    std::shared_ptr<const PricedNode> node = memo.find(key);
+    if (!node) {
+      node = price_best(g, nodes[i], target, model);
+      memo.insert(key, node);
+    }
+    bytes[i] = scratch_of(node->row);
+  }
+  return bytes;
 }
 
 namespace {
 
-/// The program as the host meets it. `durations` holds the kernels of each distinct node; the program points into it.
+/// The program as the host meets it: micro-steps one after another, then the optimizer. `durations` holds the kernels
+/// of each distinct node; the program points into it.
 runtime::Timeline play_all(const report::Prediction& p, const HostModel& host,
-                           const std::vector<std::vector<Seconds>>& durations) {
+                           const std::vector<std::vector<Seconds>>& durations, std::int64_t micro_steps = 1) {
   std::vector<runtime::Dispatch> program;
-  program.reserve(p.nodes.size());
-  for (const auto& row : p.nodes) {
-    const graph::Node& node = p.graph.node(row.node);
-    const Seconds time = p.distinct[row.distinct].host_time + node.extra_host_calls * host.view;
-    program.push_back({row.node, node.phase, time, durations[row.distinct], 0});
-  }
+  const auto add = [&](bool optimizer) {
+    for (const auto& row : p.nodes) {
+      const graph::Node& node = p.graph.node(row.node);
+      if ((node.phase == graph::Phase::optimizer) != optimizer) continue;
+      const Seconds time = p.distinct[row.distinct].host_time + node.extra_host_calls * host.view;
+      program.push_back({row.node, node.phase, time, durations[row.distinct], 0});
+    }
+  };
+  program.reserve(p.nodes.size() * static_cast<std::size_t>(micro_steps));
+  for (std::int64_t i = 0; i < micro_steps; ++i) add(false);
+  add(true);
   return runtime::play(program, host.launch);
+}
+
+/// What the input side needs for a step: delivery by the pipeline, and copies that overlap with the step before.
+Seconds input_time(const graph::OpGraph& g, const SimulationOptions& o, const kernel::CostModel& model) {
+  Seconds time;
+  if (o.input_rate > 0) time = Seconds{o.samples / o.input_rate};
+  if (o.input_copy != InputCopy::overlapped) return time;
+  Seconds copies;
+  for (const graph::Tensor& tensor : g.tensors()) {
+    if (tensor.role != graph::TensorRole::input || !(tensor.bytes() > 0)) continue;
+    kernel::Launch launch;
+    launch.name = "Memcpy HtoD";
+    launch.library = "driver";
+    launch.family = "transfer";
+    launch.work.written = Bytes{tensor.bytes()};
+    launch.detail = kernel::TransferKernel{Bytes{tensor.bytes()}, true, true};
+    copies += static_cast<double>(o.accumulation) * model.cost(launch).time;
+  }
+  return std::max(time, copies);
 }
 
 }  // namespace
@@ -202,7 +282,7 @@ std::vector<report::CapPoint> Simulator::power_caps(const report::Prediction& p,
   const arch::PowerSpec& board = impl_->gpu->spec.power;
   const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
   std::vector<double> count(p.distinct.size(), 0);
-  for (const auto& row : p.nodes) count[row.distinct] += 1;
+  for (const auto& row : p.nodes) count[row.distinct] += row.repeats;
   std::vector<report::CapPoint> out;
   std::vector<std::vector<Seconds>> durations(p.distinct.size());
   arch::ResolvedGpu gpu = *impl_->gpu;
@@ -222,8 +302,8 @@ std::vector<report::CapPoint> Simulator::power_caps(const report::Prediction& p,
         energy += count[d] * cost.energy;
       }
     }
-    const runtime::Timeline timeline = play_all(p, host, durations);
-    const Seconds total = timeline.total.seconds();
+    const runtime::Timeline timeline = play_all(p, host, durations, options.accumulation);
+    const Seconds total = std::max(timeline.total.seconds(), p.input_limit);
     energy += power.gap() * std::max(Seconds{0}, total - timeline.gpu_busy.seconds());
     // A limit that memory traffic exceeds at the lowest clock is none that the board can hold.
     constexpr double kRounding = 1e-6;
@@ -244,7 +324,8 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
     if (!warning.empty()) p.warnings.push_back(std::move(warning));
   }
   p.graph = std::move(forward);
-  run_passes(p.graph, options, impl_->gpu->spec);
+  std::vector<std::string> pass_notes;
+  run_passes(p.graph, options, impl_->gpu->spec, pass_notes);
   std::vector<std::shared_ptr<const PricedNode>> priced;
   impl_->price_all(p, options, priced);
   if (options.sparsity) store_unused_sparsity_dense(p);
@@ -256,10 +337,21 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
     for (const auto& k : p.distinct[d].kernels) durations[d].push_back(k.cost.time);
     p.distinct[d].host_time = host.time(priced[d]->host, priced[d]->host_calls, priced[d]->launches);
   }
-  p.timeline = play_all(p, host, durations);
+  p.timeline = play_all(p, host, durations, options.accumulation);
+  p.input_limit = input_time(p.graph, options, impl_->engine(options.engine));
+  p.assumptions.insert(p.assumptions.end(), pass_notes.begin(), pass_notes.end());
   fill(p, {*impl_->gpu, options, impl_->intervals, priced, impl_->power.gap()});
-  if (!p.fits()) p.warnings.push_back("does not fit in device memory");
+  if (!p.fits()) p.warnings.push_back(misfit(p.memory));
   return p;
+}
+
+report::MemoryUse Simulator::memory(graph::OpGraph forward, const SimulationOptions& options) const {
+  check_options(options);
+  check_precision(impl_->gpu->spec, options.precision);
+  if (options.sparsity) return predict(std::move(forward), options).memory;  // Times decide what is stored sparse.
+  std::vector<std::string> notes;
+  run_passes(forward, options, impl_->gpu->spec, notes);
+  return memory_use(forward, *impl_->gpu, options, impl_->scratch(forward, options));
 }
 
 }  // namespace voltaic

@@ -14,6 +14,12 @@
 
 namespace voltaic {
 
+/// How tensors of convolutions lie in memory; `automatic`: channels last where they multiply in 16 bits or less.
+enum class Layout : std::uint8_t { automatic, channels_first, channels_last };
+/// How inputs reach the device: already there; copied by the host thread from ordinary memory; from page-locked memory
+/// in front of the step; from page-locked memory while the step before runs.
+enum class InputCopy : std::uint8_t { none, pageable, pinned, overlapped };
+
 /// What to run on what, fully resolved. The workload is handed in as a graph: this folder knows no zoo and no files.
 struct SimulationOptions {
   bool training = false;
@@ -22,6 +28,12 @@ struct SimulationOptions {
   kernel::Framework framework = kernel::Framework::eager;
   cost::EngineKind engine = cost::EngineKind::analytic;
   bool sparsity = false;
+  Layout layout = Layout::automatic;
+  graph::Recompute recompute = graph::Recompute::none;
+  std::int64_t accumulation = 1;      ///< Passes of forward and backward per optimizer step; `samples` are all of them.
+  bool per_tensor_optimizer = false;  ///< A launch per tensor and operation instead of fused multi-tensor kernels.
+  InputCopy input_copy = InputCopy::none;
+  double input_rate = 0;          ///< Samples per second that the input pipeline delivers; 0: no limit.
   bool include_optimizer = true;  ///< Training steps of some measured tables stop after backward.
   bool include_loss = true;
   double samples = 1;            ///< Samples per step.
@@ -43,6 +55,8 @@ class Simulator {
   /// `forward` is the forward graph in fp32; passes run on a copy. Throws UnsupportedError as the passes and lowering
   /// do.
   report::Prediction predict(graph::OpGraph forward, const SimulationOptions& options) const;
+  /// The device memory of that step, as predict() reports it, without its time.
+  report::MemoryUse memory(graph::OpGraph forward, const SimulationOptions& options) const;
   /// The step of `prediction` under every power limit that the board takes, its own last. The prediction must have been
   /// made by a simulator without a cap.
   std::vector<report::CapPoint> power_caps(const report::Prediction& prediction,

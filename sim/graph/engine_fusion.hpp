@@ -19,8 +19,9 @@ std::int64_t keep_quantised(OpGraph& graph);
 /// that nothing else reads. Returns how many products disappeared.
 std::int64_t join_linears(OpGraph& graph);
 
-/// An activation that alone reads a dense layer runs in the product's epilogue: attribute `epilogue` of the layer.
-/// `gelu`: whether epilogues compute that too, which engines have from Turing on. Returns how many nodes disappeared.
+/// An activation that alone reads a dense layer or a convolution runs in the product's epilogue: attribute `epilogue`
+/// of it. `gelu`: whether epilogues compute that too, which engines have from Turing on. A residual that is added to a
+/// convolution first joins as its last input (attribute `residual`). Returns how many nodes disappeared.
 std::int64_t fuse_epilogues(OpGraph& graph, bool gelu = true);
 
 }  // namespace voltaic::graph

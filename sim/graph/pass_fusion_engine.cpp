@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Dense layers of an engine: those that read the same tensor become one, and an activation runs in the epilogue.
+// Products of an engine: dense layers that read the same tensor become one; residuals and activations run in epilogues.
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -114,6 +114,87 @@ bool is_activation(OpType op, bool gelu) {
   }
 }
 
+bool is_convolution(const Node& node) {
+  return family(node.op) == OpFamily::convolution && node.op != OpType::conv_dgrad && node.op != OpType::conv_wgrad;
+}
+
+/// Residuals and activations move into the kernels that make what they read.
+class Epilogues {
+ public:
+  Epilogues(OpGraph& graph, bool gelu)
+      : graph_(graph), gelu_(gelu), readers_(graph.consumers()), dropped_(graph.nodes().size(), false) {}
+
+  std::int64_t run() {
+    for (NodeId n = 0; n < graph_.nodes().size(); ++n) {
+      if (graph_.node(n).outputs.size() != 1) continue;
+      if (is_activation(graph_.node(n).op, gelu_)) {
+        take_activation(n);
+      } else if (graph_.node(n).op == OpType::add) {
+        take_residual(n);
+      }
+    }
+    return detail::drop_nodes(graph_, dropped_, [](Node&) {});
+  }
+
+ private:
+  /// The node that makes `t` for one reader alone.
+  NodeId lone_maker(TensorId t) const {
+    return readers_[t].size() == 1 && !is_result(graph_, t) ? graph_.tensor(t).producer : kNoNode;
+  }
+
+  void take_activation(NodeId n) {
+    const Node& activation = graph_.node(n);
+    if (activation.inputs.size() != 1) return;
+    const NodeId maker = lone_maker(activation.inputs[0]);
+    if (maker == kNoNode) return;
+    const Node& layer = graph_.node(maker);
+    const bool product = layer.op == OpType::linear || is_convolution(layer);
+    const std::string epilogue = layer.attributes.word("epilogue", "");
+    if (product && layer.phase == activation.phase && layer.outputs.size() == 1 &&
+        (epilogue.empty() || epilogue == "add"))
+      merge(maker, n);
+  }
+
+  /// Of two convolutions that are added the later one takes the other's result in.
+  void take_residual(NodeId n) {
+    const Node& sum = graph_.node(n);
+    if (sum.inputs.size() != 2 || sum.inputs[0] == sum.inputs[1]) return;
+    for (const std::size_t side : {0U, 1U}) {
+      const TensorId other = sum.inputs[1 - side];
+      const NodeId maker = lone_maker(sum.inputs[side]);
+      const NodeId other_maker = graph_.tensor(other).producer;
+      if (maker == kNoNode || (other_maker != kNoNode && other_maker > maker)) continue;
+      Node& layer = graph_.node(maker);
+      constexpr std::size_t kWithBias = 3;
+      const bool same = graph_.tensor(other).shape == graph_.tensor(sum.inputs[side]).shape;
+      if (!is_convolution(layer) || layer.phase != sum.phase || layer.inputs.size() != kWithBias || !same ||
+          layer.attributes.has("epilogue"))
+        continue;
+      layer.inputs.push_back(other);
+      layer.attributes.set("residual", std::int64_t{1});
+      merge(maker, n);
+      return;
+    }
+  }
+
+  void merge(NodeId into, NodeId n) {
+    Node& layer = graph_.node(into);
+    const Node& taken = graph_.node(n);
+    const std::string before = layer.attributes.word("epilogue", "");
+    const std::string function(to_string(taken.op));
+    layer.attributes.set("epilogue", before.empty() ? function : before + "," + function);
+    layer.extra_host_calls += taken.extra_host_calls;
+    layer.outputs[0] = taken.outputs[0];
+    graph_.tensor(layer.outputs[0]).producer = into;
+    dropped_[n] = true;
+  }
+
+  OpGraph& graph_;
+  bool gelu_;
+  const Consumers readers_;
+  std::vector<bool> dropped_;
+};
+
 }  // namespace
 
 std::int64_t join_linears(OpGraph& graph) {
@@ -154,25 +235,7 @@ std::int64_t join_linears(OpGraph& graph) {
 }
 
 std::int64_t fuse_epilogues(OpGraph& graph, bool gelu) {
-  const Consumers readers = graph.consumers();
-  std::vector<bool> dropped(graph.nodes().size(), false);
-  for (NodeId n = 0; n < graph.nodes().size(); ++n) {
-    const Node& activation = graph.node(n);
-    if (!is_activation(activation.op, gelu) || activation.inputs.size() != 1 || activation.outputs.size() != 1)
-      continue;
-    const TensorId between = activation.inputs[0];
-    const NodeId maker = graph.tensor(between).producer;
-    if (maker == kNoNode || readers[between].size() != 1 || is_result(graph, between)) continue;
-    Node& layer = graph.node(maker);
-    const bool fits = layer.op == OpType::linear && layer.phase == activation.phase && layer.outputs.size() == 1 &&
-                      !layer.attributes.has("epilogue");
-    if (!fits) continue;
-    layer.attributes.set("epilogue", std::string(to_string(activation.op)));
-    layer.extra_host_calls += activation.extra_host_calls;
-    layer.outputs[0] = activation.outputs[0];
-    dropped[n] = true;
-  }
-  return detail::drop_nodes(graph, dropped, [](Node&) {});
+  return Epilogues(graph, gelu).run();
 }
 
 }  // namespace voltaic::graph

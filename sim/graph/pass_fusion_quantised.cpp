@@ -19,7 +19,13 @@ bool quantises(const OpGraph& graph, const Node& node) {
 }
 
 bool multiplies_one_byte(const Node& node) {
-  return family(node.op) == OpFamily::matrix && info(node.compute).bits <= kOneByte;
+  const bool product = family(node.op) == OpFamily::matrix || family(node.op) == OpFamily::convolution;
+  return product && info(node.compute).bits <= kOneByte;
+}
+
+/// Products whose epilogue can write one byte.
+bool stores_one_byte(const Node& node) {
+  return multiplies_one_byte(node) && (node.op == OpType::linear || family(node.op) == OpFamily::convolution);
 }
 
 class Quantised {
@@ -37,15 +43,18 @@ class Quantised {
  private:
   static constexpr TensorId kSelf = UINT32_MAX;
 
-  /// Kernels that load and store one byte as well as two; lookups and pooling are left as they are.
+  /// Kernels that load and store one byte as well as two; lookups are left as they are.
   bool handles(const Node& node) const {
     switch (family(node.op)) {
-      case OpFamily::matrix: return multiplies_one_byte(node);
+      case OpFamily::matrix:
+      case OpFamily::convolution: return multiplies_one_byte(node);
+      case OpFamily::pooling:
+      case OpFamily::resize:
       case OpFamily::pointwise:
       case OpFamily::normalization:
       case OpFamily::softmax:
       case OpFamily::attention: return true;
-      default: return node.op == OpType::contiguous;
+      default: return node.op == OpType::contiguous || node.op == OpType::concat;
     }
   }
 
@@ -79,7 +88,7 @@ class Quantised {
     for (const Node& node : graph_.nodes()) {
       if (quantises(graph_, node)) {
         choose(views_.source[node.inputs[0]], graph_.tensor(node.outputs[0]).dtype);
-      } else if (node.op == OpType::linear && multiplies_one_byte(node) && read_[node.outputs.at(0)]) {
+      } else if (stores_one_byte(node) && read_[node.outputs.at(0)]) {
         choose(node.outputs[0], node.compute);
       }
     }

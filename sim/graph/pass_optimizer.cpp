@@ -4,6 +4,7 @@
 // a long tensor spans launches. One node is one launch.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -127,6 +128,56 @@ class LaunchWriter {
   Launch launch_;
 };
 
+/// A plain loop over parameters: each line of the rule is a kernel of its own over one tensor. Lists read and written
+/// by each, in order; the state is charged to the first [PyTorchOptim].
+struct PlainStep {
+  double read, written;
+};
+constexpr PlainStep kPlainSgd[] = {{2, 1}};                       // p -= lr g
+constexpr PlainStep kPlainMomentum[] = {{1, 1}, {2, 1}, {2, 1}};  // m *= b; m += g; p -= lr m
+/// p *= 1 - lr decay; m *= b1; m += g; v *= b2; v += g g; d = sqrt(v); d /= correction; d += epsilon; p -= lr m / d
+constexpr PlainStep kPlainAdamw[] = {{1, 1}, {1, 1}, {2, 1}, {1, 1}, {2, 1}, {1, 1}, {1, 1}, {1, 1}, {3, 1}};
+/// Moments and d as there; u = m / d; u += decay p; |p|; |u|; p -= lr ratio u
+constexpr PlainStep kPlainLamb[] = {{1, 1}, {2, 1}, {1, 1}, {2, 1}, {1, 1}, {1, 1},
+                                    {1, 1}, {2, 1}, {2, 1}, {1, 0}, {1, 0}, {2, 1}};
+
+std::span<const PlainStep> plain_steps(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd: return kPlainSgd;
+    case Optimizer::momentum: return kPlainMomentum;
+    case Optimizer::adam: return std::span(kPlainAdamw).subspan(1);
+    case Optimizer::adamw: return kPlainAdamw;
+    case Optimizer::lamb: return kPlainLamb;
+  }
+  return kPlainSgd;
+}
+
+void append_plain(OpGraph& graph, const std::vector<Trained>& trained, Optimizer optimizer) {
+  const std::string name(to_string(optimizer));
+  const std::span<const PlainStep> steps = plain_steps(optimizer);
+  std::int64_t count = 0;
+  for (const Trained& t : trained) {
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Tensor& parameter = graph.tensor(t.parameter);
+      const double bytes = parameter.bytes();
+      Node node;
+      node.id = "optimizer." + name + "." + std::to_string(count++);
+      node.op = OpType::optimizer_step;
+      node.phase = Phase::optimizer;
+      node.layer = "optimizer";
+      node.inputs = {t.parameter, t.gradient};
+      node.compute = DataType::fp32;
+      node.attributes.set("optimizer", std::string("plain"));
+      node.attributes.set("elements", parameter.elements());
+      node.attributes.set("tensors", std::int64_t{1});
+      node.attributes.set("read_bytes", steps[i].read * bytes);
+      node.attributes.set("written_bytes", steps[i].written * bytes);
+      if (i == 0) node.attributes.set("state_bytes", accesses(optimizer).state * bytes);
+      graph.add_node(std::move(node));
+    }
+  }
+}
+
 void append_launches(OpGraph& graph, const std::vector<Trained>& trained, OpType op, const std::string& name,
                      const Accesses& a) {
   LaunchWriter writer(graph, op, name, a, kTensorsPerLaunch[a.lists]);
@@ -154,10 +205,11 @@ double optimizer_state_bytes(Optimizer optimizer, Precision precision) {
   return accesses(optimizer).state * element;
 }
 
-void append_optimizer(OpGraph& graph, Optimizer optimizer, Precision precision) {
+void append_optimizer(OpGraph& graph, Optimizer optimizer, Precision precision, bool per_tensor) {
   const std::vector<Trained> trained = trained_parameters(graph);
   // fp16 gradients were computed from a scaled loss: one pass checks for infinities and divides the scale out.
   if (precision == Precision::mixed_fp16) append_launches(graph, trained, OpType::grad_scale, "unscale", {1, 1, 1, 0});
+  if (per_tensor) return append_plain(graph, trained, optimizer);
   append_launches(graph, trained, OpType::optimizer_step, std::string(to_string(optimizer)), accesses(optimizer));
 }
 

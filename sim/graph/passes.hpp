@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/graph/memory_plan.hpp"
 #include "sim/graph/op_graph.hpp"
 
 namespace voltaic::graph {
@@ -65,6 +66,23 @@ struct BackwardOptions {
 /// UnsupportedError.
 void append_backward(OpGraph& graph, const BackwardOptions& options = {});
 
+enum class Recompute : std::uint8_t { none, selective, full };
+std::string_view to_string(Recompute recompute);
+std::optional<Recompute> parse_recompute(std::string_view name);
+/// Trades time for memory after append_backward(): backward reads copies, made anew by nodes "ID.recompute" of phase
+/// backward in front of their first reader, so that the originals die in the forward phase. `full`: each repeated layer
+/// ("encoder.layer.3", "layer2.0") keeps its inputs alone; `selective`: unfused attention from its scores to the
+/// dropped-out probabilities [Korthikanti22]. Returns how many nodes run again; 0 where the graph has nothing of the
+/// kind.
+std::int64_t recompute_activations(OpGraph& graph, Recompute recompute);
+
+/// Marks convolutions over two and three spatial dims, and their gradients, `channels_last`: tensors lie in memory as
+/// [N, spatial, C], which tensor cores read as it is.
+void set_channels_last(OpGraph& graph);
+
+/// The inputs of the graph come from host memory: one `host_to_device` node each, in front of everything.
+void copy_inputs(OpGraph& graph, bool pinned);
+
 enum class Optimizer : std::uint8_t { sgd, momentum, adam, adamw, lamb };
 std::string_view to_string(Optimizer optimizer);
 std::optional<Optimizer> parse_optimizer(std::string_view name);
@@ -77,7 +95,13 @@ double optimizer_state_bytes(Optimizer optimizer, Precision precision);
 /// node per launch. Attributes: optimizer, elements, tensors, read_bytes, written_bytes, state_bytes. mixed-fp16
 /// unscales the gradients first
 /// (`grad_scale`). Nothing is appended to a graph without parameter gradients, so append_backward() comes before.
-void append_optimizer(OpGraph& graph, Optimizer optimizer, Precision precision);
+/// `per_tensor`: the framework's plain loop over parameters instead, which launches each step of the rule for each
+/// tensor.
+void append_optimizer(OpGraph& graph, Optimizer optimizer, Precision precision, bool per_tensor = false);
+
+/// Batch norms with known statistics behind a convolution that they alone read become its bias: weights are scaled
+/// when the network is compiled. Inference only. Returns how many nodes disappeared.
+std::int64_t fold_batch_norms(OpGraph& graph);
 
 /// Fuses as graph compilers do: connected pointwise operations (casts, dropout, packing copies, lookups, batch norms
 /// with known statistics) over the same elements and of one phase become `fused_pointwise` nodes; a softmax over the
@@ -86,17 +110,5 @@ void append_optimizer(OpGraph& graph, Optimizer optimizer, Precision precision);
 /// kernel vanish. Tensors inside a fused node lose their producer; forward_of follows. Returns how many nodes
 /// disappeared.
 std::int64_t fuse_pointwise(OpGraph& graph);
-
-/// Device memory of a step, in bytes, each part rounded as an allocator would (512 B blocks).
-struct MemoryPlan {
-  std::int64_t weights = 0;
-  std::int64_t gradients = 0;
-  std::int64_t optimizer_state = 0;
-  std::int64_t activations =
-      0;  ///< Peak of live activations by first and last use in program order, views sharing storage.
-  std::int64_t kv_cache = 0;
-  std::int64_t total() const { return weights + gradients + optimizer_state + activations + kv_cache; }
-};
-MemoryPlan plan_memory(const OpGraph& graph);
 
 }  // namespace voltaic::graph

@@ -150,7 +150,9 @@ Types pool_gradient(const RuleContext& c) {
   if (input.size() != pool_dims(*of) + 2) {
     c.refuse_attribute("input_shape", fmt::format("rank {}", pool_dims(*of) + 2), to_string(input));
   }
-  c.require_shape(0, pool_shape(c, *of, input, 0));
+  if (*of == OpType::global_avg_pool2d || c.attributes.has("kernel")) {
+    c.require_shape(0, pool_shape(c, *of, input, 0));
+  }
   return {{std::move(input), c.dtype(0)}};
 }
 

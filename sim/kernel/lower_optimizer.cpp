@@ -53,6 +53,15 @@ double elements_of(const OpGraph& graph, const Node& node, double per_parameter)
 
 void step(const OpGraph& graph, const Node& node, Lowered& out) {
   const std::string optimizer = node.attributes.word("optimizer", "adam");
+  if (optimizer == "plain") {  // One line of the rule over one tensor.
+    const double element = node.inputs.empty() ? 4 : bytes_per_element(graph.tensor(node.inputs.front()).dtype);
+    const double plain = elements_of(graph, node, 2);
+    const vector::Pass pass{plain, node.attributes.number("read_bytes", 2 * element * plain),
+                            node.attributes.number("written_bytes", element * plain), 2, element};
+    vector::push(out.launches, vector::elementwise("add", pass));
+    out.host = HostClass::pointwise;
+    return;
+  }
   const StepTraffic& traffic = traffic_of(optimizer);
   const double n = elements_of(graph, node, 2);
   const double read = node.attributes.number("read_bytes", traffic.read * 4 * n);

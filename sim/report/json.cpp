@@ -60,22 +60,6 @@ void write_generation(JsonWriter& w, const Generation& g) {
   w.end_object();
 }
 
-void write_memory(JsonWriter& w, const Prediction& p) {
-  w.key("memory_bytes");
-  w.begin_object();
-  w.member("weights", p.memory.weights);
-  w.member("gradients", p.memory.gradients);
-  w.member("optimizer", p.memory.optimizer_state);
-  w.member("activations", p.memory.activations);
-  w.member("kv_cache", p.memory.kv_cache);
-  w.member("workspace", p.workspace_bytes);
-  w.member("context", p.context_bytes);
-  w.member("total", p.memory_total());
-  w.member("capacity", p.capacity_bytes);
-  w.member("fits", p.fits());
-  w.end_object();
-}
-
 /// Figures that may be unknown: null, with the reason in `null_reasons` under the same name.
 void write_optionals(JsonWriter& w, const Prediction& p) {
   const std::pair<const char*, const Optional*> figures[] = {{"energy_j", &p.energy_j},
@@ -175,7 +159,7 @@ void write_layers(JsonWriter& w, const Prediction& p) {
     w.member("mac", layer.mac);
     w.member("flop", layer.flop);
     w.member("other_flop", layer.other_flop);
-    if (p.generation) w.member("repeats", layer.repeats);
+    if (p.generation || layer.repeats != 1) w.member("repeats", layer.repeats);
     w.key("kernels");
     w.begin_array();
     for (const std::uint32_t id : layer.nodes) {
@@ -251,7 +235,8 @@ std::string prediction_json(const Prediction& p, std::string_view command, std::
   write_times(w, p);
   write_rates(w, p);
   if (p.generation) write_generation(w, *p.generation);
-  write_memory(w, p);
+  w.key("memory_bytes");
+  write_memory(w, p.memory);
   write_optionals(w, p);
   write_bounds(w, p);
   write_layers(w, p);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "sim/graph/op_graph.hpp"
-#include "sim/graph/passes.hpp"
 #include "sim/kernel/kernel_cost.hpp"
+#include "sim/report/memory_use.hpp"
 #include "sim/runtime/device.hpp"
 
 namespace voltaic::report {
@@ -107,6 +107,8 @@ struct Prediction {
   std::string input_path, input_sha256;
 
   Seconds total, forward, backward, optimizer;
+  Seconds input_limit;  ///< What the input side needs for a step; 0: nothing was said about it.
+  Seconds input_wait;   ///< Of forward: the GPU and the host wait until the samples are there.
   double share_kernels = 0, share_communication_exposed = 0, share_host_exposed = 0, share_idle = 0;
   Interval interval;
   double samples_per_s = 0;
@@ -117,10 +119,9 @@ struct Prediction {
   double model_flop_utilization = 0;
   FlopsPerSecond peak;
   std::string peak_name;
-  graph::MemoryPlan memory;
-  std::int64_t workspace_bytes = 0, context_bytes = 0, capacity_bytes = 0;
-  std::int64_t memory_total() const { return memory.total() + workspace_bytes + context_bytes; }
-  bool fits() const { return memory_total() <= capacity_bytes; }
+  MemoryUse memory;
+  std::int64_t memory_total() const { return memory.total(); }
+  bool fits() const { return memory.fits(); }
   Optional energy_j, average_power_w, cost_usd, co2_g;
   std::array<double, kStepBounds> bound{};
   std::vector<LayerRow> layers;
