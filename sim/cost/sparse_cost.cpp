@@ -57,7 +57,7 @@ SparseCost::Legs SparseCost::by_columns(const Launch& launch, const SparseKernel
   legs.l2_bytes = count(k.features) * (count(k.nnz) * element + count(k.rows) * row_bytes_);
   legs.l2 = legs.l2_bytes / l2_;
   legs.dram_bytes = launch.work.traffic().value;
-  legs.dram = legs.dram_bytes / (gather_share_ * dram_);
+  legs.dram = std::max(0.0, legs.dram_bytes - matrix_bytes(k)) / (gather_share_ * dram_);
   return legs;
 }
 
@@ -72,7 +72,7 @@ SparseCost::Legs SparseCost::by_rows(const Launch& launch, const SparseKernel& k
   legs.l2 = legs.l2_bytes / l2_;
   const double compulsory = launch.work.traffic().value;
   legs.dram_bytes = compulsory + miss * std::max(0.0, gathered - dense);
-  legs.dram = legs.dram_bytes / (gather_share_ * dram_);
+  legs.dram = std::max(0.0, legs.dram_bytes - matrix_bytes(k)) / (gather_share_ * dram_);
   const double rows = std::max(1.0, count(k.rows));
   const double pieces = std::max(1.0, std::ceil(count(k.features) / kWarp));
   const double warp = row_cycles_ + count(k.nnz) / rows / unroll_ * gpu_.l2.latency.value;

@@ -10,7 +10,8 @@ namespace voltaic::cost {
 /// Legs of C[rows, F] = A[rows, cols] B[cols, F] with z stored elements:
 ///     A      z (index + value) / (stream_share BW)
 ///     rows   z ceil(F es / sector) sectors, at the bandwidth of L2
-///     DRAM   compulsory bytes and m of the other gathered ones, m = clip(1 - l2_kept L2 / bytes of B), at gather_share
+///     DRAM   compulsory dense bytes and m of the other gathered ones, m = clip(1 - l2_kept L2 / bytes of B), at
+///     gather_share
 ///            BW
 ///     wait   a warp per row and 32 columns: start + z/rows/unroll latencies of L2, over the warps in flight
 ///     time   = fixed + imbalance (A^p + ... )^(1/p)

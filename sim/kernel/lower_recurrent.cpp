@@ -70,12 +70,17 @@ Stack stack_of(const OpGraph& graph, const Node& node, std::size_t x_at, const T
   return s;
 }
 
-void require_rate(const Node& node, const RecurrentKernel& k, const arch::GpuSpec& gpu) {
+void require_runnable(const Node& node, const RecurrentKernel& k, const arch::GpuSpec& gpu) {
   constexpr double kMostCells = 4096;  // every one has launches of its own
   const double cells = static_cast<double>(k.layers) * static_cast<double>(k.directions);
   if (cells > kMostCells) {
-    throw UnsupportedError(fmt::format("node '{}': expected up to {:g} layers times directions, got {:g}", node.id,
-                                       kMostCells, cells));
+    throw UnsupportedError(
+        fmt::format("node '{}': expected up to {:g} layers times directions, got {:g}", node.id, kMostCells, cells));
+  }
+  constexpr std::int64_t kMostUnits = std::int64_t{1} << 40U;
+  if (k.hidden > kMostUnits) {
+    throw UnsupportedError(
+        fmt::format("node '{}': expected up to {} hidden units, got {}", node.id, kMostUnits, k.hidden));
   }
   if (gpu.has_tensor_path(k.math) || gpu.sm.cuda_core[k.math] > 0) return;
   throw UnsupportedError(fmt::format("{} cannot multiply in {}", gpu.name, to_string(k.math)));
@@ -136,7 +141,7 @@ void add_weight_gradients(const Stack& s, const Target& target, std::vector<Laun
 Lowered lower_recurrent(const OpGraph& graph, const Node& node, const Target& target) {
   const bool forward = node.op != OpType::rnn_backward && node.op != OpType::rnn_wgrad;
   Stack s = stack_of(graph, node, forward ? 0 : 1, target);
-  require_rate(node, s.kernel, target.gpu);
+  require_runnable(node, s.kernel, target.gpu);
   Lowered out;
   out.host = HostClass::other;
   if (s.rows() <= 0) return out;
