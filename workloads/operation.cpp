@@ -4,42 +4,17 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 #include <map>
 
 #include "arch/units/error.hpp"
 #include "workloads/attention_block.hpp"
 #include "workloads/families.hpp"
+#include "workloads/operation_table.hpp"
 
 namespace voltaic::workloads {
 namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 62U;
-
-class Keys {
- public:
-  Keys(std::string op, std::map<std::string, std::int64_t> given) : op_(std::move(op)), given_(std::move(given)) {}
-  const std::string& op() const { return op_; }
-  std::int64_t at(const std::string& key) const { return given_.at(key); }
-
- private:
-  std::string op_;
-  std::map<std::string, std::int64_t> given_;
-};
-
-/// A key with its default; kRequired: must be given. Keys that may be 0 (flags, padding) have `lowest` 0.
-struct KeySpec {
-  const char* name;
-  std::int64_t fallback;
-  std::int64_t lowest = 1;
-};
-constexpr std::int64_t kRequired = -1;
-
-using Builder = std::function<TensorId(GraphWriter&, const Keys&)>;
-struct OperationSpec {
-  std::vector<KeySpec> keys;
-  Builder build;
-};
 
 TensorId build_matmul(GraphWriter& w, const Keys& k) {
   Shape a{k.at("m"), k.at("k")};
@@ -67,12 +42,8 @@ Builder recurrent(OpType op, std::int64_t gates) {
     const std::int64_t width = k.at("input") == 0 ? hidden : k.at("input");
     const std::int64_t directions = k.at("bidirectional") != 0 ? 2 : 1;
     constexpr std::int64_t kMostLayers = 1024, kMostUnits = std::int64_t{1} << 28U;
-    if (k.at("layers") > kMostLayers) {
-      throw UsageError(fmt::format("op:{}: layers: expected up to {}, got {}", k.op(), kMostLayers, k.at("layers")));
-    }
-    if (hidden > kMostUnits) {
-      throw UsageError(fmt::format("op:{}: hidden: expected up to {}, got {}", k.op(), kMostUnits, hidden));
-    }
+    require_at_most(k, "layers", kMostLayers);
+    require_at_most(k, "hidden", kMostUnits);
     std::vector<TensorId> inputs{w.input("x", {k.at("seq"), k.at("batch"), width})};
     for (std::int64_t cell = 0; cell < k.at("layers") * directions; ++cell) {
       const std::int64_t below = cell < directions ? width : hidden * directions;
@@ -85,23 +56,6 @@ Builder recurrent(OpType op, std::int64_t gates) {
     if (directions > 1) attrs.set("bidirectional", std::int64_t{1});
     return w.apply_all(op, k.op(), std::move(inputs), std::move(attrs));
   };
-}
-
-void require_divisor(const Keys& k, const char* key, std::int64_t value, const char* of) {
-  if (k.at(of) % value == 0) return;
-  throw UsageError(fmt::format("op:{}: {}: expected a divisor of {} {}, got {}", k.op(), key, of, k.at(of), value));
-}
-
-TensorId build_conv2d(GraphWriter& w, const Keys& k) {
-  require_divisor(k, "groups", k.at("groups"), "c");
-  require_divisor(k, "groups", k.at("groups"), "k");
-  const TensorId x = w.input("x", {k.at("n"), k.at("c"), k.at("h"), k.at("w")});
-  const TensorId weight = w.parameter("weight", {k.at("k"), k.at("c") / k.at("groups"), k.at("r"), k.at("s")});
-  return w.apply(OpType::conv2d, "conv2d", {x, weight},
-                 attributes({{"dilation", k.at("dilation")},
-                             {"groups", k.at("groups")},
-                             {"padding", k.at("padding")},
-                             {"stride", k.at("stride")}}));
 }
 
 TensorId build_attention(GraphWriter& w, const Keys& k) {
@@ -160,7 +114,7 @@ TensorId build_where(GraphWriter& w, const Keys& k) {
   return w.apply(OpType::where, "where", {mask, x, w.input("y", shape)});
 }
 
-void add_matrix_operations(std::map<std::string, OperationSpec>& table) {
+void add_matrix_operations(OperationTable& table) {
   const std::vector<KeySpec> rows_cols{{"rows", kRequired}, {"cols", kRequired}};
   for (const OpType op : graph::all_ops()) {
     const bool backward = op == OpType::pointwise_backward || op == OpType::fused_pointwise;
@@ -192,27 +146,17 @@ void add_matrix_operations(std::map<std::string, OperationSpec>& table) {
       }};
 }
 
-std::map<std::string, OperationSpec> make_table() {
-  std::map<std::string, OperationSpec> table;
+OperationTable make_table() {
+  OperationTable table;
   add_matrix_operations(table);
+  add_spatial_operations(table);
+  add_indexed_operations(table);
   table["matmul"] = {{{"m", kRequired}, {"n", kRequired}, {"k", kRequired}, {"batch", 1}}, build_matmul};
   table["linear"] = {{{"m", kRequired}, {"n", kRequired}, {"k", kRequired}, {"bias", 1, 0}},
                      [](GraphWriter& w, const Keys& k) {
                        return w.linear("linear", w.input("x", {k.at("m"), k.at("k")}), k.at("n"), k.at("bias") != 0);
                      }};
   table["copy"] = {{{"bytes", kRequired}}, build_copy};
-  table["conv2d"] = {{{"n", 1},
-                      {"c", kRequired},
-                      {"h", kRequired},
-                      {"w", kRequired},
-                      {"k", kRequired},
-                      {"r", kRequired},
-                      {"s", kRequired},
-                      {"stride", 1},
-                      {"padding", 0, 0},
-                      {"dilation", 1},
-                      {"groups", 1}},
-                     build_conv2d};
   table["attention"] = {{{"batch", 1},
                          {"heads", kRequired},
                          {"kv_heads", 0, 0},
@@ -226,22 +170,11 @@ std::map<std::string, OperationSpec> make_table() {
   table["rnn"] = {sequence, recurrent(OpType::rnn, 1)};
   table["lstm"] = {sequence, recurrent(OpType::lstm, 4)};
   table["gru"] = {sequence, recurrent(OpType::gru, 3)};
-  table["batch_norm"] = {
-      {{"n", kRequired}, {"c", kRequired}, {"h", kRequired}, {"w", kRequired}}, [](GraphWriter& w, const Keys& k) {
-        const TensorId x = w.input("x", {k.at("n"), k.at("c"), k.at("h"), k.at("w")});
-        const TensorId weight = w.parameter("weight", {k.at("c")});
-        return w.apply(OpType::batch_norm, "batch_norm", {x, weight, w.parameter("bias", {k.at("c")})});
-      }};
-  table["embedding"] = {{{"tokens", kRequired}, {"rows", kRequired}, {"cols", kRequired}},
-                        [](GraphWriter& w, const Keys& k) {
-                          const TensorId ids = w.input("ids", {k.at("tokens")}, DataType::int64);
-                          return w.embedding("embedding", ids, w.parameter("table", {k.at("rows"), k.at("cols")}));
-                        }};
   return table;
 }
 
-const std::map<std::string, OperationSpec>& table() {
-  static const std::map<std::string, OperationSpec> specs = make_table();
+const OperationTable& table() {
+  static const OperationTable specs = make_table();
   return specs;
 }
 
@@ -334,6 +267,16 @@ const OperationSpec& find_operation(const std::string& op) {
 }
 
 }  // namespace
+
+void require_divisor(const Keys& k, const char* key, std::int64_t value, const char* of) {
+  if (k.at(of) % value == 0) return;
+  throw UsageError(fmt::format("op:{}: {}: expected a divisor of {} {}, got {}", k.op(), key, of, k.at(of), value));
+}
+
+void require_at_most(const Keys& k, const char* key, std::int64_t most) {
+  if (k.at(key) <= most) return;
+  throw UsageError(fmt::format("op:{}: {}: expected up to {}, got {}", k.op(), key, most, k.at(key)));
+}
 
 Workload build_operation(std::string_view text, const BuildOptions& options) {
   std::string_view rest = text.starts_with("op:") ? text.substr(3) : text;
