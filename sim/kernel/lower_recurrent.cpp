@@ -74,13 +74,13 @@ void require_runnable(const Node& node, const RecurrentKernel& k, const arch::Gp
   constexpr double kMostCells = 4096;  // every one has launches of its own
   const double cells = static_cast<double>(k.layers) * static_cast<double>(k.directions);
   if (cells > kMostCells) {
-    throw UnsupportedError(
-        fmt::format("node '{}': expected up to {:g} layers times directions, got {:g}", node.id, kMostCells, cells));
+    throw UnsupportedError(fmt::format("node '{}': expected up to {:g} layers times directions, got {:g}",
+                                       one_line(node.id), kMostCells, cells));
   }
   constexpr std::int64_t kMostUnits = std::int64_t{1} << 40U;
   if (k.hidden > kMostUnits) {
     throw UnsupportedError(
-        fmt::format("node '{}': expected up to {} hidden units, got {}", node.id, kMostUnits, k.hidden));
+        fmt::format("node '{}': expected up to {} hidden units, got {}", one_line(node.id), kMostUnits, k.hidden));
   }
   if (gpu.has_tensor_path(k.math) || gpu.sm.cuda_core[k.math] > 0) return;
   throw UnsupportedError(fmt::format("{} cannot multiply in {}", gpu.name, to_string(k.math)));
