@@ -114,14 +114,24 @@ ImageSizes resolve_image(const BuildOptions& options, const std::vector<std::int
   return sizes;
 }
 
+ImageSizes resolve_padded(const BuildOptions& options, const std::vector<std::int64_t>& own, Workload& workload) {
+  constexpr std::int64_t kStep = 32;
+  ImageSizes sizes = resolve_image(options, own, workload);
+  const auto padded = [](std::int64_t side) { return (side + kStep - 1) / kStep * kStep; };
+  if (padded(sizes.height) == sizes.height && padded(sizes.width) == sizes.width) return sizes;
+  sizes.height = padded(sizes.height);
+  sizes.width = padded(sizes.width);
+  workload.assumptions.push_back(fmt::format("image padded to {}x{}", sizes.height, sizes.width));
+  return sizes;
+}
+
 void require_sides(const ImageSizes& sizes, std::int64_t step, const Workload& workload) {
   const auto require = [&](const char* side, std::int64_t got) {
     if (got % step == 0) return;
     const std::int64_t below = got / step * step;
-    throw ConfigError(
-        workload.name, "",
-        fmt::format("expected a {} that {} divides ({}{}), got {}", side, step,
-                    below == 0 ? "" : fmt::format("{} or ", below), below + step, got));
+    throw ConfigError(workload.name, "",
+                      fmt::format("expected a {} that {} divides ({}{}), got {}", side, step,
+                                  below == 0 ? "" : fmt::format("{} or ", below), below + step, got));
   };
   require("height", sizes.height);
   require("width", sizes.width);

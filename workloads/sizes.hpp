@@ -45,6 +45,9 @@ ImageSizes resolve_image(const BuildOptions& options, std::int64_t own_size, Wor
 /// The same for models whose own size is {height, width}, or {depth, height, width}: then `--dim depth=N` is known.
 ImageSizes resolve_image(const BuildOptions& options, const std::vector<std::int64_t>& own, Workload& workload);
 
+/// The same for detectors, which pad both sides to multiples of 32.
+ImageSizes resolve_padded(const BuildOptions& options, const std::vector<std::int64_t>& own, Workload& workload);
+
 /// Refuses an image (or volume) whose sides `step` does not divide, with the sides next to it that fit.
 void require_sides(const ImageSizes& sizes, std::int64_t step, const Workload& workload);
 /// Refuses every size but the model's own, saying why.

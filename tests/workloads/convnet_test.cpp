@@ -88,7 +88,7 @@ TEST_CASE("only training runs an auxiliary classifier and drops paths", "[worklo
   const double difference = macs(load("inception-v3", true)) - macs(load("inception-v3"));
   // 5x5 maps: 128 of 768 channels, then 5x5 filters on one place, then 1000 classes.
   CHECK(difference == 25.0 * 768 * 128 + 25.0 * 128 * 768 + 768.0 * 1000);
-  CHECK(test::count_ops(load("efficientnet-b0", true), graph::OpType::fill) == 8);  // 9 residual blocks, one at p = 0
+  CHECK(test::count_ops(load("efficientnet-b0", true), graph::OpType::fill) == 9);  // 16 blocks, 7 of them not residual
   CHECK(test::count_ops(load("efficientnet-b0"), graph::OpType::fill) == 0);
 }
 
