@@ -9,6 +9,7 @@
 #include <map>
 
 #include "sim/fill.hpp"
+#include "sim/memory_use.hpp"
 
 namespace voltaic {
 namespace {
@@ -195,15 +196,6 @@ void add_unmodelled(Prediction& p, const Prediction& step, std::int64_t steps) {
   }
 }
 
-/// The cache as the last step leaves it, activations of the larger phase.
-void keep_memory(Prediction& p, const Prediction& last) {
-  const std::int64_t activations = std::max(p.memory.activations, last.memory.activations);
-  const std::int64_t weights = std::max(p.memory.weights, last.memory.weights);
-  p.memory = last.memory;
-  p.memory.activations = activations;
-  p.memory.weights = weights;
-}
-
 void fill_figures(Prediction& p, const Sums& s) {
   p.forward = p.total = Seconds{s.total};
   p.backward = p.optimizer = Seconds{0};
@@ -283,7 +275,7 @@ Prediction complete(Prediction prefill, const Completion& completion, const Step
     g.last = end.total;
     g.mean = Seconds{(sums.total - g.time_to_first_token.value) / static_cast<double>(steps)};
     if (g.mean.value > 0) g.decode_tokens_per_s = p.global_batch / g.mean.value;
-    keep_memory(p, end);
+    p.memory = memory_of_both(p.memory, end.memory);
     add_new(p.assumptions, end.assumptions);
     add_new(p.warnings, end.warnings);
     add_unmodelled(p, end, steps);
@@ -304,7 +296,9 @@ Prediction complete(Prediction prefill, const Completion& completion, const Step
     p.tokens_per_s = g.output_tokens_per_s;
   }
   p.generation = g;
-  if (!p.fits()) add_new(p.warnings, {std::string("does not fit in device memory")});
+  // What steps alone said of their memory stands corrected.
+  std::erase_if(p.warnings, [](const std::string& w) { return w.find("does not fit in device memory") != w.npos; });
+  if (!p.fits()) p.warnings.push_back(misfit(p.memory));
   return p;
 }
 

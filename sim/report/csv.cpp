@@ -123,6 +123,25 @@ std::string sweep_csv(std::span<const SweepPoint> points) {
   return csv.take();
 }
 
+std::string fit_csv(const Fit& f) {
+  Csv csv;
+  csv.header({"what", "memory_bytes", "capacity_bytes", "fits", "time_ratio", "note"});
+  const auto row = [&csv](std::string_view what, std::int64_t bytes, std::int64_t capacity, std::optional<double> ratio,
+                          std::string_view note) {
+    csv.cell(what);
+    csv.cell(bytes);
+    csv.cell(capacity);
+    csv.cell(std::string_view(bytes <= capacity ? "true" : "false"));
+    ratio ? csv.cell(*ratio) : csv.cell(std::string_view{});
+    csv.cell(note);
+    csv.end();
+  };
+  const MemoryUse& use = f.asked.memory;
+  row("as asked", use.total(), use.capacity, 1.0, use.largest());
+  for (const auto& c : f.changes) row(c.what, c.memory_bytes, c.capacity_bytes, c.time_ratio, c.note);
+  return csv.take();
+}
+
 std::string workload_csv(const WorkloadView& w) {
   Csv csv;
   csv.header({"layer", "op", "output_shape", "parameters", "mac", "flop"});

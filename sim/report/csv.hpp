@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/report/fit_rows.hpp"
 #include "sim/report/prediction.hpp"
 #include "sim/report/study_rows.hpp"
 
@@ -16,6 +17,7 @@ std::string csv_cell(std::string_view text);
 std::string prediction_csv(const Prediction& prediction);
 std::string comparison_csv(const Comparison& comparison);
 std::string sweep_csv(std::span<const SweepPoint> points);
+std::string fit_csv(const Fit& fit);
 std::string workload_csv(const WorkloadView& workload);
 
 }  // namespace voltaic::report

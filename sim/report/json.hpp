@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arch/units/embedded.hpp"
+#include "sim/report/fit_rows.hpp"
 #include "sim/report/prediction.hpp"
 #include "sim/report/study_rows.hpp"
 
@@ -45,6 +46,7 @@ std::string comparison_json(const Comparison& comparison, const Envelope& envelo
 std::string sweep_json(std::span<const SweepPoint> points, const Envelope& envelope);
 /// One point as one line, for JSON lines; no newline.
 std::string sweep_point_json(const SweepPoint& point);
+std::string fit_json(const Fit& fit, std::string_view tool_version);
 std::string workload_json(const WorkloadView& workload, const Envelope& envelope);
 /// Any other answer: `result` is JSON text. Throws InternalError when it is none.
 std::string document_json(const Envelope& envelope, std::string_view result);

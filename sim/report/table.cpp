@@ -117,14 +117,11 @@ std::string memory_part(const Prediction& p, const PageStyle& style) {
   const auto gib = [](std::int64_t bytes) { return format_gib(static_cast<double>(bytes)); };
   std::string out = bold("Memory", style) + '\n';
   out +=
-      fmt::format("  {} of {}: {}\n", gib(p.memory_total()), gib(p.capacity_bytes), p.fits() ? "fits" : "does not fit");
-  const std::pair<const char*, std::int64_t> parts[] = {
-      {"weights", p.memory.weights},         {"gradients", p.memory.gradients}, {"optimizer", p.memory.optimizer_state},
-      {"activations", p.memory.activations}, {"KV cache", p.memory.kv_cache},   {"workspace", p.workspace_bytes},
-      {"context", p.context_bytes}};
+      fmt::format("  {} of {}: {}, most of it {}\n", gib(p.memory_total()), gib(p.memory.capacity),
+                  p.fits() ? "fits" : "does not fit", spoken(p.memory.largest()));
   std::string line;
-  for (const auto& [name, bytes] : parts) {
-    if (bytes > 0) line += fmt::format("{}{} {}", line.empty() ? "" : ", ", name, gib(bytes));
+  for (const auto& [name, bytes] : p.memory.parts()) {
+    if (bytes > 0) line += fmt::format("{}{} {}", line.empty() ? "" : ", ", spoken(name), gib(bytes));
   }
   return out + wrap(line, style.width, "  ");
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "sim/report/fit_rows.hpp"
 #include "sim/report/prediction.hpp"
 #include "sim/report/study_rows.hpp"
 #include "sim/report/text_table.hpp"
@@ -17,6 +18,7 @@ std::string predict_page(const Prediction& prediction, const PageStyle& style);
 std::string explain_page(const Prediction& prediction, const PageStyle& style);
 std::string compare_page(const Comparison& comparison, const PageStyle& style);
 std::string sweep_page(std::span<const SweepPoint> points, const PageStyle& style);
+std::string fit_page(const Fit& fit, const PageStyle& style);
 std::string workload_page(const WorkloadView& workload, const PageStyle& style);
 
 }  // namespace voltaic::report

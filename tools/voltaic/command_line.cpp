@@ -87,7 +87,7 @@ CommandLine parse_command_line(int argc, char** argv) {
     const std::string name(help.name);
     auto* command = app.add_subcommand(name, describe(help));
     command->fallthrough(false);
-    const bool request = name == "predict" || name == "explain" || name == "compare" || name == "sweep";
+    const bool request = name == "predict" || name == "explain" || name == "compare" || name == "sweep" || name == "fit";
     const bool sizes = request || name == "show" || name == "support";
     if (help.positional_max > 0) {
       command->add_option(std::string(help.positional), line.positional, std::string(help.positional_help))

@@ -18,6 +18,7 @@ inline constexpr int kExitInterrupted = 130;
 int run_predict(const CommandLine& line);  ///< predict and explain
 int run_compare(const CommandLine& line);
 int run_sweep(const CommandLine& line);
+int run_fit(const CommandLine& line);
 int run_list(const CommandLine& line);
 int run_show(const CommandLine& line);
 int run_support(const CommandLine& line);

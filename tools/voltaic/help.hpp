@@ -20,7 +20,7 @@ struct CommandHelp {
   unsigned positional_max = 1;
 };
 
-inline constexpr std::array<CommandHelp, 10> kCommands{{
+inline constexpr std::array<CommandHelp, 11> kCommands{{
     {"predict",
      "Time of one step or request, where it goes, memory, cost.",
      {"voltaic predict bert-large --gpu a100-sxm4-40gb --batch 8 --seq 512",
@@ -46,6 +46,13 @@ inline constexpr std::array<CommandHelp, 10> kCommands{{
      {"voltaic sweep resnet50 --batch 1:256:*2",
       "voltaic sweep bert-large --batch 8,16 --set gpu.sm.count=54,108 --csv",
       "voltaic sweep op:matmul,m=4096,n=4096,k=4096 --set gpu.dram.peak_bandwidth*=0.5,1,2 --jsonl"},
+     "WORKLOAD",
+     "zoo name, graph file, config.json, op:NAME,key=value,... or -"},
+    {"fit",
+     "Does it fit in device memory, the largest batch and sequence that do, and what would make it fit.",
+     {"voltaic fit llama-3.1-8b --gpu a100-sxm4-80gb --seq 4096 --phase prefill",
+      "voltaic fit bert-large --mode training --batch 16 --seq 512 --gpu a100-sxm4-40gb",
+      "voltaic fit resnet50 --mode training --batch 256 --gpu v100-sxm2-16gb --json"},
      "WORKLOAD",
      "zoo name, graph file, config.json, op:NAME,key=value,... or -"},
     {"list",
@@ -89,8 +96,7 @@ inline constexpr std::array<CommandHelp, 10> kCommands{{
 }};
 
 /// Commands of the design that are still to come.
-inline constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kFutureCommands{{
-    {"fit", "does it fit and what would make it fit"},
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFutureCommands{{
     {"scale", "several GPUs"},
     {"plan", "how many GPUs and which parallelism"},
     {"serve", "request streams"},

@@ -19,6 +19,7 @@ int dispatch(const CommandLine& line) {
   if (line.command == "predict" || line.command == "explain") return run_predict(line);
   if (line.command == "compare") return run_compare(line);
   if (line.command == "sweep") return run_sweep(line);
+  if (line.command == "fit") return run_fit(line);
   if (line.command == "list") return run_list(line);
   if (line.command == "show") return run_show(line);
   if (line.command == "support") return run_support(line);

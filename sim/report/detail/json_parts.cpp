@@ -58,6 +58,22 @@ void write_interval(JsonWriter& w, const Interval& interval) {
   w.end_object();
 }
 
+void write_memory(JsonWriter& w, const MemoryUse& use) {
+  w.begin_object();
+  w.member("weights", use.weights);
+  w.member("gradients", use.gradients);
+  w.member("optimizer", use.optimizer_state);
+  w.member("activations", use.activations);
+  w.member("kv_cache", use.kv_cache);
+  w.member("workspace", use.workspace);
+  w.member("allocator", use.allocator);
+  w.member("context", use.context);
+  w.member("total", use.total());
+  w.member("capacity", use.capacity);
+  w.member("fits", use.fits());
+  w.end_object();
+}
+
 void begin_document(JsonWriter& w, const Envelope& e) {
   w.begin_object();
   w.member("schema", schema_name(e.command));

@@ -13,6 +13,7 @@ void begin_document(JsonWriter& w, const Envelope& envelope);
 std::string end_document(JsonWriter& w);
 
 void write_interval(JsonWriter& w, const Interval& interval);
+void write_memory(JsonWriter& w, const MemoryUse& use);
 void write_settings(JsonWriter& w, const Settings& settings);
 
 }  // namespace voltaic::report
