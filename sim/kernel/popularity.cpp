@@ -31,14 +31,12 @@ std::vector<Class> classes_of(const Lookups& l) {
     classes.push_back({1, std::pow(rank, -l.exponent)});
     total += classes.back().probability;
   }
-  for (double first = kSingle + 1; first <= l.rows;) {
-    const double last = std::min(l.rows, std::floor(first * kGrowth));
-    const double rows = last - first + 1;
-    if (!(rows > 0)) break;  // Ranks beyond the precision of the type.
-    const double mass = mass_between(first - 0.5, last + 0.5, l.exponent);
-    classes.push_back({rows, mass / rows});
+  for (double last = kSingle; last < l.rows;) {
+    const double before = last;
+    last = std::min(l.rows, std::floor(last * kGrowth));
+    const double mass = mass_between(before + 0.5, last + 0.5, l.exponent);
+    classes.push_back({last - before, mass / (last - before)});
     total += mass;
-    first = last + 1;
   }
   for (Class& c : classes) c.probability /= total;
   return classes;
