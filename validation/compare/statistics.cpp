@@ -90,11 +90,12 @@ class Buckets {
 
 constexpr std::string_view kWholeNetworks = "whole networks";
 
+constexpr std::size_t kOthers = 7;
 /// The order in which families stand; others follow by name.
 std::size_t rank(std::string_view family) {
-  constexpr std::array<std::string_view, 7> kOrder{"pointwise",   "softmax and layer norm", "products",
-                                                   "convolution", "network inference",      "network training",
-                                                   kWholeNetworks};
+  constexpr std::array<std::string_view, kOthers> kOrder{"pointwise",   "softmax and layer norm", "products",
+                                                         "convolution", "network inference",      "network training",
+                                                         kWholeNetworks};
   return static_cast<std::size_t>(std::find(kOrder.begin(), kOrder.end(), family) - kOrder.begin());
 }
 
@@ -123,11 +124,15 @@ std::vector<Pooled> pool(const Validation& v) {
   for (const Pair& p : v.pairs) {
     if (is_whole_network(p)) buckets.add({std::string(kWholeNetworks), "all"}, p);
   }
+  // Published networks: over all GPUs too.
+  for (const Pair& p : v.pairs) {
+    if (is_whole_network(p) && !p.family.empty() && rank(p.family) == kOthers) buckets.add({p.family, "all"}, p);
+  }
   auto filled = buckets.take();
   std::stable_sort(filled.begin(), filled.end(), [](const auto& a, const auto& b) {
     const auto ra = rank(a.first.first);
     const auto rb = rank(b.first.first);
-    return ra != rb ? ra < rb : (ra == 7 && a.first.first < b.first.first);
+    return ra != rb ? ra < rb : (ra == kOthers && a.first.first < b.first.first);
   });
   std::vector<Pooled> lines;
   for (const auto& [key, members] : filled) {
@@ -138,6 +143,31 @@ std::vector<Pooled> pool(const Validation& v) {
     const auto missed = v.missed.find(key);
     line.rows_total = line.rows + (missed != v.missed.end() ? missed->second : 0);
     lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<Ratio> ratios(const std::vector<RatioPair>& pairs) {
+  std::vector<Ratio> lines;
+  std::vector<std::vector<double>> errors;
+  for (const RatioPair& p : pairs) {
+    auto at = std::find_if(lines.begin(), lines.end(), [&](const Ratio& r) { return r.kind == p.kind; });
+    if (at == lines.end()) {
+      lines.push_back({p.kind});
+      errors.emplace_back();
+      at = lines.end() - 1;
+    }
+    errors[static_cast<std::size_t>(at - lines.begin())].push_back(std::abs(p.error()));
+    ++at->pairs;
+    at->mape += std::abs(p.error());
+    at->bias += p.error();
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::sort(errors[i].begin(), errors[i].end());
+    lines[i].mape /= static_cast<double>(lines[i].pairs);
+    lines[i].bias /= static_cast<double>(lines[i].pairs);
+    lines[i].median_ape = quantile(errors[i], 0.5);
+    lines[i].p90_ape = quantile(errors[i], 0.9);
   }
   return lines;
 }

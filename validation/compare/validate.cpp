@@ -15,6 +15,7 @@
 #include "validation/compare/ops_rows.hpp"
 #include "validation/compare/power_rows.hpp"
 #include "validation/compare/predict_stack.hpp"
+#include "validation/compare/published_rows.hpp"
 
 namespace voltaic::validation {
 namespace {
@@ -124,6 +125,11 @@ void predict_models(Runner& runner, const CsvTable& table, Filter& filter, Valid
   filter.apply(out, first);
 }
 
+void predict_published(Runner& runner, const CsvTable& table, PublishedTable kind, Filter& filter, Validation& out) {
+  if (!filter.wants_networks()) return skip(out, std::string(kOtherOp), static_cast<std::int64_t>(table.rows()));
+  predict_published_rows(runner, table, kind, out);
+}
+
 /// Calls inside networks pool by pass; host times alone do not.
 void predict_operations(Runner& runner, const CsvTable& table, Filter& filter, Validation& out) {
   const std::size_t first = out.pairs.size();
@@ -144,6 +150,7 @@ void predict_table(Runner& runner, CsvTable table, Filter& filter, Validation& o
     return predict_power_rows(
         runner, table, *kind, [&](std::string_view op) { return filter.wants_op(op); }, out);
   }
+  if (const auto kind = published_table(table)) return predict_published(runner, table, *kind, filter, out);
   if (is_llm_table(table)) return predict_models(runner, table, filter, out);
   if (is_ops_table(table)) return predict_operations(runner, table, filter, out);
   if (const auto kind = stack_table(table)) {
@@ -190,6 +197,7 @@ Validation validate(Runner& runner, const std::vector<std::string>& files, const
   filter.check();
   out.groups = group(out.pairs);
   out.pooled = pool(out);
+  out.ratios = ratios(out.ratio_pairs);
   out.warnings = cancellations(out);
   return out;
 }

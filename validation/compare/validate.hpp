@@ -70,6 +70,26 @@ struct Pooled {
   double interval_coverage = 0, interval_width = 0;
 };
 
+/// A speed-up between two rows of published tables, with that between their predictions.
+struct RatioPair {
+  std::string kind;   ///< "A100 over V100", "16 bits over 32", "batch scaling".
+  std::string label;  ///< The faster row and what it is set against.
+  double measured = 0, predicted = 0;
+  double error() const { return (predicted - measured) / measured; }
+};
+/// Statistics of the speed-ups of one kind.
+struct Ratio {
+  std::string kind;
+  std::int64_t pairs = 0;
+  double mape = 0, median_ape = 0, p90_ape = 0, bias = 0;
+};
+/// How many rows of a published table the model could take.
+struct Coverage {
+  std::string table, what;  ///< File, and which of its rows: "V100 and A100, one GPU".
+  std::int64_t rows = 0;    ///< Predicted.
+  std::int64_t rows_total = 0;
+};
+
 /// What to validate. Rows that are left out are counted as skipped, with the option that says so.
 struct ValidateOptions {
   std::string split = "all";           ///< "fit", "report" or "all"; end-to-end rows are all report rows.
@@ -85,8 +105,11 @@ struct Validation {
   std::vector<Pair> pairs;                                    ///< In table order.
   std::vector<std::pair<std::string, std::int64_t>> skipped;  ///< Reason and rows, sorted by reason.
   std::vector<std::string> files;
-  std::vector<OpsError> ops_errors;   ///< By network of the tables of traced operations.
-  std::vector<std::string> warnings;  ///< Small errors of networks in which errors of layers cancel.
+  std::vector<OpsError> ops_errors;    ///< By network of the tables of traced operations.
+  std::vector<RatioPair> ratio_pairs;  ///< Of published tables.
+  std::vector<Ratio> ratios;           ///< By kind, in order of first appearance.
+  std::vector<Coverage> coverage;      ///< By published table.
+  std::vector<std::string> warnings;   ///< Small errors of networks in which errors of layers cancel.
   /// Rows without a prediction by family and GPU of the pooled line that lacks them.
   std::map<std::pair<std::string, std::string>, std::int64_t> missed;
   ValidateOptions options;
@@ -104,6 +127,7 @@ Validation validate(Runner& runner, const std::vector<std::string>& files, const
 std::vector<Group> group(const std::vector<Pair>& pairs);
 /// Pooled lines of `v.pairs` and `v.missed`. Whole networks have a line over all GPUs too.
 std::vector<Pooled> pool(const Validation& v);
+std::vector<Ratio> ratios(const std::vector<RatioPair>& pairs);
 /// A line for each network whose error is small while the errors of its operations, which a table of traced operations
 /// gives, are not.
 std::vector<std::string> cancellations(const Validation& v);

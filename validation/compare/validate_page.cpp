@@ -107,6 +107,18 @@ std::string pooled(const Validation& v, const report::PageStyle& style) {
   return table.render(style);
 }
 
+/// Speed-ups between published rows.
+std::string speedups(const Validation& v, const report::PageStyle& style) {
+  TextTable table;
+  table.column("speed-up", Align::left);
+  for (const char* name : {"pairs", "mean", "median", "p90", "bias"}) table.column(name);
+  for (const auto& r : v.ratios) {
+    table.row({r.kind, std::to_string(r.pairs), percent(r.mape), percent(r.median_ape), percent(r.p90_ape),
+               signed_percent(r.bias)});
+  }
+  return "\n" + table.render(style);
+}
+
 }  // namespace
 
 std::string validation_page(const Validation& v, int width) {
@@ -118,6 +130,10 @@ std::string validation_page(const Validation& v, int width) {
     for (const auto& gpu : gpus_of(v)) out += groups(v, gpu, style);
     if (!few) out += worst(v, style);
     out += pooled(v, style);
+  }
+  if (!v.ratios.empty()) out += speedups(v, style);
+  for (const auto& c : v.coverage) {
+    out += fmt::format("\n{}: {} of {} rows predicted ({})", c.table, c.rows, c.rows_total, c.what);
   }
   for (const auto& warning : v.warnings) out += "\n" + report::wrap("warning: " + warning, width, "  ");
   out += fmt::format("\n{} of {} measured figures predicted", v.pairs.size(), v.asked());

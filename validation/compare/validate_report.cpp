@@ -62,6 +62,17 @@ Json to_json(const Pooled& p) {
   return j;
 }
 
+Json to_json(const Ratio& r) {
+  Json j;
+  j["kind"] = r.kind;
+  j["pairs"] = r.pairs;
+  j["mape"] = r.mape;
+  j["median_ape"] = r.median_ape;
+  j["p90_ape"] = r.p90_ape;
+  j["bias"] = r.bias;
+  return j;
+}
+
 }  // namespace
 
 std::string validation_csv(const Validation& v) {
@@ -90,6 +101,12 @@ std::string validation_json(const Validation& v) {
   for (const auto& g : v.groups) j["groups"].push_back(to_json(g));
   j["pooled"] = Json::array();
   for (const auto& p : v.pooled) j["pooled"].push_back(to_json(p));
+  j["ratios"] = Json::array();
+  for (const auto& r : v.ratios) j["ratios"].push_back(to_json(r));
+  j["coverage"] = Json::array();
+  for (const auto& c : v.coverage) {
+    j["coverage"].push_back({{"table", c.table}, {"what", c.what}, {"rows", c.rows}, {"rows_total", c.rows_total}});
+  }
   j["skipped"] = Json::array();
   for (const auto& [reason, count] : v.skipped) j["skipped"].push_back({{"reason", reason}, {"rows", count}});
   return j.dump(-1, ' ', false, Json::error_handler_t::replace);
