@@ -11,6 +11,7 @@
 #include "arch/units/error.hpp"
 #include "sim/kernel/lowering.hpp"
 #include "sim/kernel/recurrent.hpp"
+#include "sim/kernel/vector.hpp"
 
 namespace voltaic::kernel {
 
@@ -136,6 +137,57 @@ void add_weight_gradients(const Stack& s, const Target& target, std::vector<Laun
   }
 }
 
+/// The pointwise part of a single step, forward or backward: both products, the cell's state, what is saved.
+Launch cell_pointwise(const Stack& s) {
+  const RecurrentKernel& k = s.kernel;
+  const double elements = static_cast<double>(k.batch) * static_cast<double>(k.hidden);
+  const double bytes = elements * k.element_bytes;
+  const double states = k.cell == RecurrentCell::lstm ? 2 : 1;
+  const vector::Pass pass{elements, (2 * gates(k.cell) + states - 1) * bytes, (gates(k.cell) + states) * bytes, 2,
+                          k.element_bytes};
+  Launch launch = vector::elementwise("tanh", pass);
+  launch.name = fmt::format("{}_cell_{}", to_string(k.cell), k.pass == RecurrentPass::forward ? "forward" : "backward");
+  launch.work.special = elements * (gates(k.cell) + states - 1);
+  return launch;
+}
+
+/// A loop that calls a cell step by step has no library that sees the whole sequence: frameworks run two products and a
+/// pointwise kernel for each step.
+bool is_single_cell(const RecurrentKernel& k) {
+  return k.steps == 1 && k.layers == 1 && k.directions == 1;
+}
+
+Lowered lower_cell(const Node& node, Stack s, const Target& target) {
+  Lowered out;
+  out.host = HostClass::linear;
+  out.host_calls = 2;
+  GemmProblem hidden;
+  hidden.m = s.kernel.batch;
+  hidden.b_bytes = s.weight_bytes;
+  if (node.op == OpType::rnn_wgrad) {
+    add_weight_gradients(s, target, out.launches);
+    return out;
+  }
+  out.host_calls = 3;
+  if (node.op == OpType::rnn_backward) {
+    s.kernel.pass = RecurrentPass::backward_data;
+    out.launches.push_back(cell_pointwise(s));
+    add_input_gradients(s, target, out.launches);
+    hidden.n = s.kernel.hidden;
+    hidden.k = s.gate_width();
+    add_product(hidden, s, target, out.launches);
+    return out;
+  }
+  add_input_products(s, target, out.launches);
+  hidden.n = s.gate_width();
+  hidden.k = s.kernel.hidden;
+  hidden.transpose_b = true;
+  hidden.bias = s.bias;
+  add_product(hidden, s, target, out.launches);
+  out.launches.push_back(cell_pointwise(s));
+  return out;
+}
+
 }  // namespace
 
 Lowered lower_recurrent(const OpGraph& graph, const Node& node, const Target& target) {
@@ -145,6 +197,7 @@ Lowered lower_recurrent(const OpGraph& graph, const Node& node, const Target& ta
   Lowered out;
   out.host = HostClass::other;
   if (s.rows() <= 0) return out;
+  if (is_single_cell(s.kernel)) return lower_cell(node, s, target);
   s.kernel.persistent = asks_persistent(s.kernel, s.input, target.gpu) && fits_registers(s.kernel, target.gpu);
   if (node.op == OpType::rnn_wgrad) {
     s.kernel.pass = RecurrentPass::backward_weights;

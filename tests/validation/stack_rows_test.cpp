@@ -131,8 +131,39 @@ TEST_CASE("rows that are no call of ours are counted with the reason", "[validat
   CHECK(skipped(attention, "marked suspect") == 1);
   CHECK(skipped(attention, "unfused attention is not one kernel") == 1);
   CHECK(skipped(attention, "attention by cudnn is not modelled") == 1);
-  const auto rnn = read("gpu,precision,cell,hidden,timesteps,fwd_us\n", "V100,FP32,lstm,512,25,9\n");
-  CHECK(skipped(rnn, "recurrent layers are not modelled yet") == 1);
+}
+
+TEST_CASE("a recurrent row is up to three calls, a pruned product one", "[validation][stack_rows]") {
+  const std::string header = "gpu,precision,cell,hidden,batch_N,timesteps,fwd_us,bwd_inputs_us,bwd_weights_us,status\n";
+  const auto rnn = read(header,
+                        "V100,FP32,lstm,512,16,25,9,8,7,current\n"
+                        "V100,FP16_tensorcore_mixed,gru,512,16,25,9,,,current\n"
+                        "V100,FP32,lstm,512,16,25,9,8,,superseded\n"
+                        "V100,FP16_in_FP32_mul,lstm,512,16,25,9,,,current\n"
+                        "V100,FP32,peephole,512,16,25,9,,,current\n");
+  REQUIRE(rnn.rows.size() == 4);
+  CHECK(rnn.rows[0].op == "lstm");
+  CHECK(rnn.rows[0].mode == "fwd");
+  CHECK(rnn.rows[0].gpu == "v100-sxm2-16gb");
+  CHECK(rnn.rows[0].key == "rnn|lstm|512|16|25");
+  CHECK(rnn.rows[1].call == "rnn_bwd_inputs_fp32");
+  CHECK(rnn.rows[2].call == "rnn_bwd_weights_fp32");
+  CHECK(rnn.rows[3].call == "rnn_fwd");
+  CHECK(std::get<kernel::RecurrentKernel>(rnn.rows[2].work).pass == kernel::RecurrentPass::backward_weights);
+  CHECK(skipped(rnn, std::string(kSuperseded)) == 2);
+  CHECK(skipped(rnn, "precision FP16_in_FP32_mul is unknown for recurrent layers") == 1);
+  CHECK(skipped(rnn, "cell peephole is unknown") == 1);
+  CHECK(names(refusal(header, "V100,FP32,lstm,512,0,25,9,8,7,current"), "batch_N"));
+
+  const std::string pruned = "gpu,precision,M,N,K,a_trans,b_trans,sparsity,sparse_time_us,status\n";
+  const auto sparse = read(pruned,
+                           "V100,FP32,10752,1,3584,N,N,0.9,110,current\n"
+                           "1080Ti,FP32,10752,1,3584,N,N,0.9,110,current\n");
+  REQUIRE(sparse.rows.size() == 1);
+  CHECK(sparse.rows[0].key == "sparse|10752|1|3584|0.9");
+  CHECK(std::get<kernel::SparseKernel>(sparse.rows[0].work).nnz == 3853517);
+  CHECK(skipped(sparse, "GPU 1080Ti is unknown") == 1);
+  CHECK(names(refusal(pruned, "V100,FP32,10752,1,3584,N,N,1.5,110,current"), "sparsity"));
 }
 
 TEST_CASE("attention rows know their phase and their key", "[validation][stack_rows]") {

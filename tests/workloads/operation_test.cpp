@@ -45,6 +45,17 @@ TEST_CASE("operations take their shapes from their keys", "[workloads][operation
   }
 }
 
+TEST_CASE("a recurrent layer lists weights and biases of each layer and direction", "[workloads][operation]") {
+  const Workload lstm = build_operation("op:lstm,seq=5,batch=3,input=7,hidden=11,layers=2,bidirectional=1", {});
+  REQUIRE(lstm.graph.nodes().size() == 1);
+  CHECK(lstm.graph.nodes()[0].inputs.size() == 1 + 4 * 4);
+  CHECK(lstm.graph.tensor(lstm.graph.nodes()[0].outputs[0]).shape == graph::Shape{5, 3, 22});
+  // 15 rows, 2 directions, 4 gates of 11: the input of 7 and then 22 wide, the state of 11 twice.
+  CHECK_THAT(graph::count(lstm.graph, lstm.graph.nodes()[0]).mac, WithinRel(15.0 * 2 * 44 * (7 + 22 + 22), 1e-12));
+  CHECK(usage("op:gru,batch=4,hidden=8").find("'seq' is missing") != std::string::npos);
+  CHECK(usage("op:rnn,seq=4,hidden=8,layers=5000") == "op:rnn: layers: expected up to 1024, got 5000");
+}
+
 TEST_CASE("operations that make no sense are refused by name", "[workloads][operation]") {
   CHECK(usage("op:matmul,m=1,n=2,kk=3") == "op:matmul: expected keys m, n, k, batch, got 'kk'; did you mean 'k'?");
   CHECK(usage("op:matmul,m=1,n=2") == "op:matmul: expected keys m, n, k, batch, 'k' is missing");

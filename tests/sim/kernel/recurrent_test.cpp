@@ -171,6 +171,23 @@ TEST_CASE("frameworks ask for persistent kernels by shape, type and GPU", "[kern
   CHECK_FALSE(persistent(arch::resolve_gpu("a100-sxm4-40gb")));
 }
 
+TEST_CASE("a cell that is called step by step is two products and a pointwise kernel", "[kernel][recurrent]") {
+  const Layers l{graph::OpType::lstm, 1, 4, 32, 64};
+  const auto forward = lowered(l, graph::OpType::lstm, v100());
+  CHECK(recurrent(forward).empty());
+  const auto gemms = products(forward);
+  REQUIRE(gemms.size() == 2);
+  CHECK(gemms[0].k == 32);
+  CHECK(gemms[1].k == 64);
+  CHECK(forward.launches.back().name == "lstm_cell_forward");
+  CHECK_THAT(forward.host_calls, WithinRel(3.0, 1e-12));
+  for (const auto op : {graph::OpType::rnn_backward, graph::OpType::rnn_wgrad}) {
+    const auto gradient = lowered(l, op, v100());
+    CHECK(products(gradient).size() == 2);
+    CHECK_THAT(mac(gradient), WithinRel(mac(forward), 1e-12));
+  }
+}
+
 TEST_CASE("no steps launch nothing and countless layers are refused in one line", "[kernel][recurrent]") {
   CHECK(lowered({graph::OpType::gru, 0}, graph::OpType::gru, v100()).launches.empty());
   Layers l;
