@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Language models that code builds.
+#pragma once
+
+#include <array>
+
+#include "workloads/builder.hpp"
+#include "workloads/graph_writer.hpp"
+
+namespace voltaic::workloads {
+
+/// Transformer-XL [Dai19] over words: relative positions, a memory of earlier segments, an adaptive softmax.
+struct TransformerXlConfig {
+  Dim layers = 0, hidden = 0, heads = 0, head_dim = 0, ffn = 0;
+  Dim target = 0;   ///< Tokens of a segment, unless --seq says otherwise.
+  Dim memory = 0;   ///< Hidden states kept from before, unless --dim memory says otherwise.
+  Dim divisor = 1;  ///< Each cluster of rarer words has embeddings so many times narrower.
+  double dropout = 0.1, attention_dropout = 0;
+};
+void build_transformer_xl(const TransformerXlConfig& config, const BuildOptions& options, Workload& workload);
+
+/// The vocabulary of WikiText-103 in clusters by frequency: [first, last) word of each.
+inline constexpr std::array<Dim, 5> kWordClusters{0, 19997, 39997, 199997, 267735};
+
+/// Tokens of a batch that fall into each cluster; at least one.
+std::array<Dim, 4> cluster_tokens(Dim tokens);
+
+}  // namespace voltaic::workloads
