@@ -52,7 +52,8 @@ TensorId look_up(GraphWriter& w, const std::string& name, TensorId ids, Dim rows
   const Dim columns = w.dim(ids, 1);
   const TensorId table = w.parameter(name + ".weight", {rows, width});
   const TensorId single = w.reshape(name + ".ids", ids, {batch * columns, 1});
-  graph::Attributes attrs = attributes({{"mode", std::string("sum")}});
+  // Only the rows that a batch met change; the backward kernel updates them where they lie.
+  graph::Attributes attrs = attributes({{"fused_update", 1}, {"mode", std::string("sum")}});
   if (zipf > 0) attrs.set("zipf", zipf);
   const TensorId found = w.apply(OpType::embedding_bag, name, {single, table}, std::move(attrs));
   return w.reshape(name + ".view", found, {batch, columns, width});

@@ -33,7 +33,7 @@ TensorId self_attention(GraphWriter& w, TensorId x, TensorId mask) {
   TensorId p = w.apply(OpType::matmul, "scores", {parts[0], parts[1]}, attributes({{"transpose_b", 1}}));
   p = w.scalar(OpType::mul_scalar, "scaled", p, 0.125);
   const TensorId keys = w.reshape("mask.keys", mask, {batch, 1, steps});
-  p = w.apply(OpType::masked_fill, "masked", {p, keys}, attributes({{"value", -1e9}}));
+  p = w.apply(OpType::masked_fill, "scores.masked", {p, keys}, attributes({{"value", -1e9}}));
   p = w.dropout("attention.dropout", w.apply(OpType::softmax, "softmax", {p}), kDropout);
   const TensorId context = w.apply(OpType::matmul, "context", {p, parts[2]});
   const TensorId y = w.dropout("output.dropout", w.linear("output", context, kWidth, false), kDropout);
