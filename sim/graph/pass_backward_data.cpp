@@ -180,6 +180,20 @@ void sparse_gradient(GradientTape& tape, const Node& node, TensorId dy) {
   }
 }
 
+/// One value per entry from rows of two operands: each operand's gradient is a sparse product with those of the values.
+void sampled_gradient(GradientTape& tape, const Node& node, TensorId dy) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const TensorId of = node.inputs[i];
+    if (!tape.wants(of)) continue;
+    const Tensor& operand = tape.tensor(of);
+    Attributes attributes;
+    attributes.set("rows", operand.shape[0]);
+    if (i == 1) attributes.set("transposed", std::int64_t{1});
+    tape.give(of, tape.emit(OpType::spmm, i == 0 ? "dleft" : "dright", {node.inputs[1 - i], node.inputs[2], dy},
+                            operand.shape, tape.tensor(node.inputs[1 - i]).dtype, std::move(attributes)));
+  }
+}
+
 void average_gradient(GradientTape& tape, const Node& node) {
   const Tensor& x = tape.tensor(node.inputs[0]);
   const TensorId dy = tape.expand(tape.gradient(node.outputs[0]), x.shape, "expand");
@@ -227,6 +241,7 @@ void indexing_gradient(GradientTape& tape, const Node& node) {
       return tape.give(source, tape.emit(OpType::gather, "grad", {dy, index}, table.shape, table.dtype));
     case OpType::roi_align: return region_gradient(tape, node, dy);
     case OpType::spmm: return sparse_gradient(tape, node, tape.packed(dy, "dy_packed"));
+    case OpType::sddmm: return sampled_gradient(tape, node, tape.packed(dy, "dy_packed"));
     case OpType::moe_dispatch: return dispatch_gradient(tape, node);
     case OpType::moe_combine: return combine_gradient(tape, node);
     default: tape.unsupported(node);

@@ -110,6 +110,8 @@ void scatter_add(const OpGraph& graph, const Node& node, const Target& target, L
   Launch launch = vector::elementwise("", Pass{static_cast<double>(x.elements()), read, rows.once, 2, element},
                                       VectorKind::scatter);
   launch.name = "_scatter_gather_elementwise_kernel";
+  // What a thread has in flight for one element: its value, its index and its sum.
+  if (x.elements() > 0) std::get<VectorKernel>(launch.detail).element_bytes = read / static_cast<double>(x.elements());
   rows.again *= 2;  // Read and written.
   rows.far *= 2;
   set_rereads(launch, rows);

@@ -56,6 +56,47 @@ TEST_CASE("a recurrent layer lists weights and biases of each layer and directio
   CHECK(usage("op:rnn,seq=4,hidden=8,layers=5000") == "op:rnn: layers: expected up to 1024, got 5000");
 }
 
+TEST_CASE("operations on images, indices and targets are single nodes with the shapes of their keys",
+          "[workloads][operation]") {
+  const auto shape = [](const std::string& text) {
+    const Workload workload = build_operation("op:" + text, {});
+    CAPTURE(text);
+    CHECK(workload.graph.nodes().size() == 1);
+    return workload.graph.tensor(workload.graph.outputs[0]).shape;
+  };
+  using graph::Shape;
+  CHECK(shape("conv1d,n=2,c=64,w=100,k=32,s=5,padding=2") == Shape{2, 32, 100});
+  CHECK(shape("conv3d,c=32,d=8,h=16,w=16,k=64,t=3,r=3,s=3,padding=1,stride=2") == Shape{1, 64, 4, 8, 8});
+  CHECK(shape("conv_transpose1d,c=8,w=10,k=4,s=4,stride=2,output_padding=1") == Shape{1, 4, 23});
+  CHECK(shape("conv_transpose2d,n=128,c=1024,h=4,w=4,k=512,r=4,s=4,stride=2,padding=1") == Shape{128, 512, 8, 8});
+  CHECK(shape("conv_transpose3d,c=8,d=4,h=4,w=4,k=4,t=2,r=2,s=2,stride=2") == Shape{1, 4, 8, 8, 8});
+  CHECK(shape("max_pool1d,c=8,w=10,kernel=2") == Shape{1, 8, 5});
+  CHECK(shape("avg_pool2d,c=8,h=10,w=12,kernel=3,stride=1,padding=1") == Shape{1, 8, 10, 12});
+  CHECK(shape("max_pool3d,c=8,d=4,h=10,w=12,kernel=2") == Shape{1, 8, 2, 5, 6});
+  CHECK(shape("resize,n=1,c=8,h=10,w=12,linear=1") == Shape{1, 8, 20, 24});
+  CHECK(shape("roi_align,c=256,h=50,w=68,regions=512") == Shape{512, 256, 7, 7});
+  CHECK(shape("nms,boxes=1000,keep=100") == Shape{100});
+  CHECK(shape("spmm,rows=5,cols=7,features=16,nnz=30,values=0") == Shape{5, 16});
+  CHECK(shape("sddmm,rows=5,cols=7,features=16,nnz=30") == Shape{30});
+  CHECK(shape("embedding_bag,rows=1000,width=64,batch=32,lookups=20,zipf_percent=105") == Shape{32, 64});
+  CHECK(shape("gather,rows=100,cols=16,count=300") == Shape{300, 16});
+  CHECK(shape("scatter_add,rows=100,cols=16,count=300") == Shape{100, 16});
+  CHECK(shape("sort,rows=3,cols=100") == Shape{3, 100});
+  CHECK(shape("topk,rows=3,cols=100,k=5") == Shape{3, 5});
+  CHECK(shape("cumsum,rows=3,cols=100") == Shape{3, 100});
+  for (const std::string op : {"mse_loss", "smooth_l1_loss", "bce_loss"}) CHECK(shape(op + ",rows=9,cols=4").empty());
+  CHECK(shape("ctc_loss,time=100,batch=8,classes=29,labels=20").empty());
+
+  CHECK(usage("op:topk,rows=3,cols=100,k=101") == "op:topk: k: expected up to 100, got 101");
+  CHECK(usage("op:nms,boxes=10,keep=11") == "op:nms: keep: expected up to 10, got 11");
+  CHECK(usage("op:embedding_bag,rows=9,width=8,batch=4,zipf_percent=1001") ==
+        "op:embedding_bag: zipf_percent: expected up to 1000, got 1001");
+  CHECK(usage("op:conv3d,c=32,h=16,w=16,k=64,t=3,r=3,s=3").ends_with("'d' is missing"));
+  CHECK_THROWS_AS(build_operation("op:max_pool1d,c=8,w=1,kernel=3", {}), ConfigError);
+  CHECK_THROWS_AS(build_operation("op:roi_align,c=256,h=50,w=68,regions=512,size=4611686018427387904", {}),
+                  ConfigError);
+}
+
 TEST_CASE("operations that make no sense are refused by name", "[workloads][operation]") {
   CHECK(usage("op:matmul,m=1,n=2,kk=3") == "op:matmul: expected keys m, n, k, batch, got 'kk'; did you mean 'k'?");
   CHECK(usage("op:matmul,m=1,n=2") == "op:matmul: expected keys m, n, k, batch, 'k' is missing");

@@ -193,6 +193,13 @@ TEST_CASE("a sparse product's gradients are the transposed product and one dot p
                                    {{"rows", i(5)}, {"reduce", word("mean")}})) == "div_scalar spmm");
 }
 
+TEST_CASE("values sampled at entries pass gradients to both operands", "[graph][backward][sparse]") {
+  const Sketch g = differentiated(OpType::sddmm, {fp32({5, 16}), fp32({7, 16}), int64({30})});
+  CHECK(backward_of(g) == "spmm spmm");
+  CHECK(find_tensor(g.graph, "x0.grad").shape == Shape{5, 16});
+  CHECK(find_tensor(g.graph, "x1.grad").shape == Shape{7, 16});
+}
+
 TEST_CASE("a bag's gradient is dense, or none where the kernel updates the table", "[graph][backward][embedding]") {
   const Sketch dense = differentiated(OpType::embedding_bag, {kIds, fp32({100, 8})}, {{"zipf", 1.05}});
   CHECK(backward_of(dense) == "embedding_bag_backward");
