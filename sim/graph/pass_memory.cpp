@@ -67,7 +67,7 @@ double recurrent_reserve(const OpGraph& graph, const Node& node) {
 
 /// Bytes that a kernel saves for its backward beside its outputs: log-probabilities of a loss, the places of a
 /// pooling's maxima (8 bytes each), the log-sum-exp of fused attention, mean and deviation of a norm (4 bytes each),
-/// gates of recurrent cells.
+/// gates of recurrent cells, states of a CTC loss.
 double saved_beside(const OpGraph& graph, const Node& node) {
   const auto tensor = [&](TensorId t) -> const Tensor& { return graph.tensor(t); };
   if (node.inputs.empty() || node.outputs.empty()) return 0;
@@ -79,6 +79,12 @@ double saved_beside(const OpGraph& graph, const Node& node) {
     case OpType::max_pool1d:
     case OpType::max_pool2d:
     case OpType::max_pool3d: return 8 * static_cast<double>(y.elements());
+    case OpType::ctc_loss: {  // What is known of each state (labels and the blanks between them) at each step.
+      const Tensor& labels = tensor(node.inputs[1]);
+      if (x.shape.size() != 3 || labels.shape.size() != 2) return 0;
+      const double states = 2 * static_cast<double>(labels.shape[1]) + 1;
+      return static_cast<double>(x.shape[0]) * static_cast<double>(x.shape[1]) * states * bytes_per_element(x.dtype);
+    }
     case OpType::attention: return 4 * rows_of(y);
     case OpType::rnn:
     case OpType::lstm:
@@ -128,7 +134,8 @@ bool asks_to_write_over(const OpGraph& graph, const Node& node) {
   const NodeId producer = graph.tensor(node.inputs[0]).producer;
   if (producer == kNoNode) return false;
   const OpType made_by = graph.node(producer).op;
-  return made_by == OpType::batch_norm || made_by == OpType::add || family(made_by) == OpFamily::convolution;
+  const bool after_sum = made_by == OpType::add && node.op != OpType::add;
+  return after_sum || made_by == OpType::batch_norm || family(made_by) == OpFamily::convolution;
 }
 
 /// When each storage is first and last used.

@@ -110,7 +110,7 @@ TEST_CASE("operations that make no sense are refused by name", "[workloads][oper
         "op:attention: kv_heads: expected a divisor of heads 32, got 7");
   CHECK(usage("op:conv2d,c=6,h=8,w=8,k=8,r=3,s=3,groups=4") == "op:conv2d: groups: expected a divisor of c 6, got 4");
   CHECK_THROWS_AS(build_operation("op:add,rows=4611686018427387904,cols=2", {}), ConfigError);
-  CHECK_THROWS_AS(build_operation("op:lstm,rows=1,cols=1", {}), UnsupportedError);
+  CHECK_THROWS_AS(build_operation("op:all_reduce,rows=1,cols=1", {}), UnsupportedError);
 }
 
 }  // namespace voltaic::workloads
