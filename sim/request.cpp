@@ -20,9 +20,10 @@ bool sixteen_bits_or_less(graph::Precision p) {
 
 std::string graph_key(const Request& r) {
   const auto number = [](const std::optional<std::int64_t>& v) { return v ? std::to_string(*v) : std::string("-"); };
-  std::string key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", r.workload, r.training, static_cast<int>(r.phase),
-                                number(r.batch), number(r.seq), number(r.context), number(r.image_height),
-                                number(r.image_width), static_cast<int>(r.resolved_attention()));
+  std::string key =
+      fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", r.workload, r.training, static_cast<int>(r.phase),
+                  number(r.build_options().batch), number(r.seq), number(r.context), number(r.image_height),
+                  number(r.image_width), static_cast<int>(r.resolved_attention()));
   for (const auto& [name, value] : r.dims) key += fmt::format("|{}={}", name, value);
   return key;
 }

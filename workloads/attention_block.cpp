@@ -52,11 +52,15 @@ TensorId flash_attention(GraphWriter& w, TensorId q, TensorId k, TensorId v, boo
 }
 
 std::pair<TensorId, TensorId> through_cache(GraphWriter& w, const TokenSizes& sizes, Dim layer, TensorId k,
-                                            TensorId v) {
+                                            TensorId v, Dim window) {
   if (sizes.phase == RunPhase::whole) return {k, v};
   const std::string number = std::to_string(layer);
-  const TensorId written_k = w.apply(OpType::copy, "cache_key", {k});
-  const TensorId written_v = w.apply(OpType::copy, "cache_value", {v});
+  const bool drops = window > 0 && sizes.seq > window;
+  const auto kept = [&](const char* name, TensorId t) {
+    return drops ? w.slice(name, t, 2, sizes.seq - window, sizes.seq) : t;
+  };
+  const TensorId written_k = w.apply(OpType::copy, "cache_key", {kept("kept_key", k)});
+  const TensorId written_v = w.apply(OpType::copy, "cache_value", {kept("kept_value", v)});
   if (!sizes.decode()) {
     for (const auto& [id, kind] : {std::pair{written_k, "key"}, std::pair{written_v, "value"}}) {
       w.graph().tensor(id).role = graph::TensorRole::buffer;

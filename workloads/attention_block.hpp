@@ -29,8 +29,10 @@ TensorId attention_context(GraphWriter& w, TensorId p, TensorId v, bool v_packed
 TensorId flash_attention(GraphWriter& w, TensorId q, TensorId k, TensorId v, bool causal, Dim window = 0);
 
 /// Keys and values by way of the cache: written in prefill, written and read back whole in decode; as they are
-/// otherwise. The cache read in decode holds `sizes.context` tokens, the newest among them.
-std::pair<TensorId, TensorId> through_cache(GraphWriter& w, const TokenSizes& sizes, Dim layer, TensorId k, TensorId v);
+/// otherwise. The cache read in decode holds `sizes.context` tokens, the newest among them; with a sliding window,
+/// prefill writes the tokens of the window alone.
+std::pair<TensorId, TensorId> through_cache(GraphWriter& w, const TokenSizes& sizes, Dim layer, TensorId k, TensorId v,
+                                            Dim window = 0);
 inline bool reads_cache(const TokenSizes& sizes) {
   return sizes.decode();
 }

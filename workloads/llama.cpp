@@ -66,7 +66,7 @@ class Llama {
     const TensorId q = rotated("q", split_heads(w_, "q", q_rows, c_.heads));
     const TensorId new_k = rotated("k", split_heads(w_, "k", k_rows, c_.kv_heads));
     const TensorId new_v = split_heads(w_, "v", v_rows, c_.kv_heads);
-    const auto [k, v] = through_cache(w_, s_, layer, new_k, new_v);
+    const auto [k, v] = through_cache(w_, s_, layer, new_k, new_v, c_.window);
     TensorId y = 0;
     if (s_.flash) {
       y = flash_attention(w_, q, k, v, !s_.decode(), s_.decode() ? 0 : c_.window);
@@ -182,6 +182,7 @@ void build_llama(const LlamaConfig& config, const BuildOptions& options, Workloa
                                    " tokens");
   }
   Llama(config, sizes, workload).build();
+  if (config.window > 0) workload.kv_cache_tokens = std::min(workload.kv_cache_tokens, sizes.batch * config.window);
 }
 
 }  // namespace voltaic::workloads

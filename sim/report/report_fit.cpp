@@ -2,6 +2,8 @@
 // The answer of `voltaic fit` as JSON and as a page.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/report/detail/json_parts.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/table.hpp"
@@ -9,6 +11,9 @@
 
 namespace voltaic::report {
 namespace {
+
+const std::string kZero =
+    "ZeRO: the same batch on each GPU; communication at most, over the GPU's own links without overlap";
 
 std::string gib(std::int64_t bytes) {
   return format_gib(static_cast<double>(bytes));
@@ -82,7 +87,11 @@ std::string changes(const Fit& f, const PageStyle& style) {
     table.row({c.what, gib(c.memory_bytes), gib(c.capacity_bytes),
                c.time_ratio ? fmt::format("x{:.2f}", *c.time_ratio) : "-", c.note});
   }
-  return table.render(style) + "  time per sample against the request as asked, as if that fitted\n";
+  const bool zero =
+      std::any_of(f.changes.begin(), f.changes.end(), [](const FitChange& c) { return c.what.starts_with("ZeRO"); });
+  std::string out = table.render(style) + "  time per sample against the request as asked, as if that fitted\n";
+  if (zero) out += wrap(kZero, style.width, "  ");
+  return out;
 }
 
 }  // namespace

@@ -83,21 +83,36 @@ std::optional<double> excess_of(Runner& runner, const Request& request, std::str
   }
 }
 
+/// The request whose workload tells the sizes: a completion's are those of its prefill.
+Request one_phase(Request request) {
+  if (request.generate) request.phase = workloads::RunPhase::prefill;
+  return request;
+}
+
 /// Whether a size that is asked for is the one that the workload takes.
 template <class Size>
-bool takes(Runner& runner, Request request, Size size, std::int64_t wanted) {
-  if (request.generate) request.phase = workloads::RunPhase::prefill;
+bool takes(Runner& runner, const Request& request, Size size, std::int64_t wanted) {
   try {
-    return size(*runner.workload(request)) == wanted;
+    return size(*runner.workload(one_phase(request))) == wanted;
   } catch (const std::runtime_error&) {
     return true;  // The search will say why not.
   }
 }
 
+/// What the workload says of a size and did not say of the one asked for: positions beyond those it was made for.
+std::string new_warning(Runner& runner, const Request& request, const std::vector<std::string>& known) {
+  const auto work = runner.workload(one_phase(request));
+  for (const std::string& warning : work->warnings) {
+    if (std::find(known.begin(), known.end(), warning) == known.end()) return warning;
+  }
+  return {};
+}
+
 /// The largest size that fits, with the reason where something beside memory ends there. `set` puts a size into the
 /// request.
 template <class Set>
-std::int64_t largest(Runner& runner, Request probe, Set set, std::int64_t start, std::string& reason) {
+std::int64_t largest(Runner& runner, Request probe, Set set, std::int64_t start,
+                     const std::vector<std::string>& warnings, std::string& reason) {
   std::string why;
   const auto excess = [&](std::int64_t n) {
     set(probe, n);
@@ -105,6 +120,8 @@ std::int64_t largest(Runner& runner, Request probe, Set set, std::int64_t start,
   };
   const std::int64_t most = largest_that_fits(excess, start);
   if (most > 0 && most < kLargestSize && !excess(most + 1)) reason = why;
+  set(probe, most);
+  if (most > start && reason.empty()) reason = new_warning(runner, probe, warnings);
   return most;
 }
 
@@ -119,7 +136,7 @@ void find_max_batch(Runner& runner, const Request& request, const workloads::Wor
     fit.max_batch_reason = "the workload fixes its own sizes";
     return;
   }
-  fit.max_batch = steps * largest(runner, request, set, work.batch, fit.max_batch_reason);
+  fit.max_batch = steps * largest(runner, request, set, work.batch, work.warnings, fit.max_batch_reason);
 }
 
 void find_max_seq(Runner& runner, const Request& request, const workloads::Workload& work, report::Fit& fit) {
@@ -138,7 +155,8 @@ void find_max_seq(Runner& runner, const Request& request, const workloads::Workl
     fit.max_seq_reason = "the workload fixes its own sizes";
     return;
   }
-  fit.max_seq = largest(runner, request, set, decode ? work.context : work.tokens_per_sample, fit.max_seq_reason);
+  fit.max_seq =
+      largest(runner, request, set, decode ? work.context : work.tokens_per_sample, work.warnings, fit.max_seq_reason);
 }
 
 }  // namespace
@@ -150,9 +168,7 @@ std::int64_t largest_that_fits(const Excess& excess, std::int64_t start) {
 report::Fit fit(Runner& runner, const Request& request) {
   report::Fit fit;
   fit.asked = runner.predict(request);
-  Request sized = request;
-  if (request.generate) sized.phase = workloads::RunPhase::prefill;
-  const auto work = runner.workload(sized);
+  const auto work = runner.workload(one_phase(request));
   find_max_batch(runner, request, *work, fit);
   find_max_seq(runner, request, *work, fit);
   if (!fit.asked.fits()) fit.changes = fitting_changes(runner, request, fit.asked, fit.max_batch);

@@ -123,14 +123,14 @@ Kind Changes::precisions() const {
   if (request_.training) {
     if (wide) offer(Precision::mixed_bf16, "");
     if (wide) offer(Precision::mixed_fp16, "");
-    if (wide || mixed) offer(Precision::bf16, "weights and optimizer state in 16 bits too");
+    if (wide || mixed) offer(Precision::bf16, "16-bit weights and states");
     return kind;
   }
   if (wide || mixed) offer(Precision::bf16, "");
   if (wide || mixed) offer(Precision::fp16, "");
   for (const Precision p : {Precision::fp8, Precision::int8, Precision::w8a16, Precision::int4, Precision::w4a16}) {
     if (bytes_per_element(multiply_type(p)) > bytes_per_element(multiply_type(now)) || is_weight_only(now)) continue;
-    offer(p, is_weight_only(p) ? "weights alone are quantised" : "quantised: check the accuracy");
+    offer(p, is_weight_only(p) ? "weights alone" : "check the accuracy");
   }
   return kind;
 }
@@ -153,7 +153,7 @@ std::vector<Kind> Changes::kinds() const {
   std::vector<Kind> kinds{precisions()};
   if (request_.resolved_attention() != workloads::AttentionForm::flash) kinds.push_back({change("attention", "flash")});
   if (!kernel::generates_kernels(request_.framework)) {
-    kinds.push_back({change("framework", "compiled", "fused chains keep fewer activations")});
+    kinds.push_back({change("framework", "compiled", "fused chains")});
   }
   if (!request_.training) return kinds;
   if (request_.recompute == graph::Recompute::none) {
@@ -162,7 +162,7 @@ std::vector<Kind> Changes::kinds() const {
   kinds.push_back(micro_batches());
   using graph::Optimizer;
   Kind optimizers;
-  const std::string other = "another optimizer: other steps to the same loss";
+  const std::string other = "changes the training";
   if (request_.optimizer != Optimizer::momentum && request_.optimizer != Optimizer::sgd)
     optimizers.push_back(change("optimizer", "momentum", other));
   if (request_.optimizer != Optimizer::sgd) optimizers.push_back(change("optimizer", "sgd", other));
@@ -238,7 +238,7 @@ void Changes::try_zero() {
   try_zero(request_, "");
   if (found_.size() > before || request_.recompute != graph::Recompute::none) return;
   const Change full = change("recompute", "full");
-  try_zero(full.applied(request_), " with " + full.what());
+  if (!suffices(full)) try_zero(full.applied(request_), " with " + full.what());
 }
 
 void Changes::try_zero(const Request& base, const std::string& with) {
@@ -257,7 +257,7 @@ void Changes::try_zero(const Request& base, const std::string& with) {
     row.what = fmt::format("ZeRO stage {} over {} GPUs{}", stage, gpus, with);
     row.memory_bytes = zero_bytes(*use, stage, gpus);
     row.capacity_bytes = use->capacity;
-    row.note = "same batch on each GPU; communication at most, over the GPU's links without overlap";
+    row.note = "upper estimate";
     if (asked_.total.value > 0) row.time_ratio = (step + communication(*use, stage, gpus)) / asked_.total;
     found_.push_back(std::move(row));
   }
