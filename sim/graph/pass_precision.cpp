@@ -62,7 +62,7 @@ void store_as(OpGraph& graph, DataType storage) {
 void multiply_in(OpGraph& graph, DataType math) {
   for (NodeId n = 0; n < graph.nodes().size(); ++n) {
     Node& node = graph.node(n);
-    if (is_dense_product(node.op)) node.compute = math;
+    if (is_dense_product(node.op) || family(node.op) == OpFamily::recurrent) node.compute = math;
   }
 }
 
