@@ -166,6 +166,26 @@ void ctc(const OpGraph& graph, const Node& node, Lowered& out) {
   out.host_calls = 3;
 }
 
+/// What blanks, every other state, take from the gradient: a log-sum of alpha + beta in pieces, then small corrections
+/// per step and sample.
+void push_blanks(const Lattice& l, Lowered& out) {
+  const double places = l.steps * l.samples;
+  const double n = places * (l.labels + 1);
+  const double e = l.element;
+  const auto rows = static_cast<std::int64_t>(places);
+  const auto cols = static_cast<std::int64_t>(l.labels + 1);
+  const auto strided = VectorKind::elementwise_broadcast;
+  vector::push(out.launches, vector::elementwise("add", Pass{n, 2 * e * n, e * n, 2, e}, strided));
+  vector::push(out.launches, vector::reduce(rows, cols, e * n, e * places, e));
+  vector::push(out.launches, vector::elementwise("sub", Pass{n, e * (n + places), e * n, 2, e}, strided));
+  vector::push(out.launches, vector::elementwise("exp", Pass{n, e * n, e * n, 1, e}));
+  vector::push(out.launches, vector::reduce(rows, cols, e * n, e * places, e));
+  constexpr int kSmall = 9;  // Infinite maxima set to 0 (3), log, add, the loss, the blank's score, exp, subtract.
+  for (int i = 0; i < kSmall; ++i) {
+    vector::push(out.launches, vector::elementwise("add", Pass{places, 2 * e * places, e * places, 2, e}, strided));
+  }
+}
+
 /// Beta backwards through time, then the gradient from both: for large problems probabilities first, and states added
 /// to them by atomics; for small ones one thread per step and sample [ATEN].
 void ctc_backward(const OpGraph& graph, const Node& node, Lowered& out) {
@@ -178,6 +198,7 @@ void ctc_backward(const OpGraph& graph, const Node& node, Lowered& out) {
   const bool large = 2 * l.steps + 2.4 * l.samples + 0.2 * l.classes > 450;
   if (large) {
     vector::push(out.launches, vector::elementwise("exp", Pass{l.probabilities(), gradient, gradient, 1, l.element}));
+    push_blanks(l, out);
   }
   const double touched = large ? l.element * l.steps * l.samples * std::min(l.labels, l.classes) : gradient;
   Launch collect = vector::elementwise("exp", Pass{l.cells(), 2 * cells + 2 * touched, touched, 3, l.element},
@@ -186,7 +207,8 @@ void ctc_backward(const OpGraph& graph, const Node& node, Lowered& out) {
   collect.family = "loss";
   collect.work.other_flop = 4 * l.cells() + 3 * l.probabilities();
   vector::push(out.launches, std::move(collect));
-  out.host_calls = 2;
+  constexpr double kCallsForBlanks = 15;
+  out.host_calls = large ? 1 + kCallsForBlanks : 1;
 }
 
 }  // namespace
