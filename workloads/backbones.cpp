@@ -40,10 +40,10 @@ TensorId SharedConv::apply(GraphWriter& w, const std::string& name, TensorId x) 
 
 TensorId frozen_norm(GraphWriter& w, const std::string& name, TensorId x) {
   const Shape channels{1, w.dim(x, 1), 1, 1};
-  const TensorId weight = w.buffer(name + ".weight", channels);
-  const TensorId bias = w.buffer(name + ".bias", channels);
-  const TensorId mean = w.buffer(name + ".running_mean", channels);
-  const TensorId variance = w.buffer(name + ".running_var", channels);
+  const TensorId weight = w.buffer(w.scoped(name + ".weight"), channels);
+  const TensorId bias = w.buffer(w.scoped(name + ".bias"), channels);
+  const TensorId mean = w.buffer(w.scoped(name + ".running_mean"), channels);
+  const TensorId variance = w.buffer(w.scoped(name + ".running_var"), channels);
   const TensorId deviation = w.apply(OpType::rsqrt, name + ".rsqrt", {variance});
   const TensorId scale = w.apply(OpType::mul, name + ".scale", {weight, deviation});
   const TensorId moved = w.apply(OpType::mul, name + ".moved", {mean, scale});

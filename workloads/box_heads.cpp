@@ -118,7 +118,7 @@ TensorId box_targets(GraphWriter& w, const std::string& name, TensorId anchors, 
   const Dim images = w.dim(matched, 0);
   const Dim count = w.dim(matched, 1);
   const TensorId index = w.reshape(name + ".index", matched, {images * count});
-  const TensorId boxes = w.reshape(name + ".view", pick(w, name + ".boxes", objects, 2, index), {images, count, 4});
+  const TensorId boxes = w.reshape(name + ".matched", pick(w, name + ".boxes", objects, 2, index), {images, count, 4});
   const TensorId sizes = columns(w, name + ".anchor_sizes", anchors, 2, 4);
   const TensorId centre =
       w.apply(OpType::sub, name + ".distance",

@@ -36,6 +36,7 @@ class GraphWriter {
 
   /// What follows is named "SCOPE.name" and belongs to the layer SCOPE.
   void scope(std::string name) { scope_ = std::move(name); }
+  std::string scoped(std::string_view name) const;
   /// Framework calls around the last operation that launch nothing: sizes, views, dropout in inference.
   void host_calls(double count);
 
@@ -69,7 +70,6 @@ class GraphWriter {
 
  private:
   TensorId add(std::string name, Shape shape, DataType dtype, graph::TensorRole role);
-  std::string scoped(std::string_view name) const;
   TensorId gelu_new(std::string_view name, TensorId x);
   graph::NodeId append(OpType op, std::string id, std::vector<TensorId> inputs, graph::Attributes attributes,
                        std::span<const std::string> outputs);

@@ -69,8 +69,8 @@ TensorId batch_norm(GraphWriter& w, const std::string& name, TensorId x) {
   const Shape channels{w.dim(x, 1)};
   const TensorId weight = w.parameter(name + ".weight", channels);
   const TensorId bias = w.parameter(name + ".bias", channels);
-  const TensorId mean = w.buffer(name + ".running_mean", channels);
-  const TensorId variance = w.buffer(name + ".running_var", channels);
+  const TensorId mean = w.buffer(w.scoped(name + ".running_mean"), channels);
+  const TensorId variance = w.buffer(w.scoped(name + ".running_var"), channels);
   graph::Attributes attrs;
   if (w.training()) attrs.set("training", std::int64_t{1});
   return w.apply(OpType::batch_norm, name, {x, weight, bias, mean, variance}, std::move(attrs));
@@ -81,6 +81,26 @@ TensorId group_norm(GraphWriter& w, const std::string& name, TensorId x, Dim gro
   const TensorId weight = w.parameter(name + ".weight", channels);
   const TensorId bias = w.parameter(name + ".bias", channels);
   return w.apply(OpType::group_norm, name, {x, weight, bias}, attributes({{"groups", groups}}));
+}
+
+TensorId instance_norm(GraphWriter& w, const std::string& name, TensorId x) {
+  const Dim images = w.dim(x, 0);
+  const Dim channels = w.dim(x, 1);
+  const auto repeated = [&](const std::string& parameter) {
+    const TensorId own = w.reshape(parameter + ".row", w.parameter(parameter, {channels}), {1, channels});
+    const TensorId rows =
+        w.apply(OpType::expand, parameter + ".rows", {own}, attributes({{"shape", Shape{images, channels}}}));
+    return w.reshape(parameter + ".view", w.contiguous(parameter + ".repeat", rows), {images * channels});
+  };
+  const TensorId weight = repeated(name + ".weight");
+  const TensorId bias = repeated(name + ".bias");
+  Shape maps = w.shape(x);
+  maps[0] = 1;
+  maps[1] = images * channels;
+  const TensorId flat = w.reshape(name + ".maps", x, maps);
+  const TensorId y =
+      w.apply(OpType::batch_norm, name, {flat, weight, bias}, attributes({{"training", std::int64_t{1}}}));
+  return w.reshape(name + ".images", y, w.shape(x));
 }
 
 TensorId max_pool(GraphWriter& w, const std::string& name, TensorId x, Dim kernel, PoolLayer layer) {

@@ -37,6 +37,8 @@ TensorId conv_transpose(GraphWriter& w, const std::string& name, TensorId x, Dim
 /// With statistics of the batch in training, with known ones in inference.
 TensorId batch_norm(GraphWriter& w, const std::string& name, TensorId x);
 TensorId group_norm(GraphWriter& w, const std::string& name, TensorId x, Dim groups);
+/// Over each map of each sample, in inference too: a batch norm of [1, N * C, spatial] with repeated parameters [ATEN].
+TensorId instance_norm(GraphWriter& w, const std::string& name, TensorId x);
 
 struct PoolLayer {
   Dim stride = 0;  ///< 0: the kernel.

@@ -16,7 +16,7 @@ TensorId activate(GraphWriter& w, const UNetShape& shape, const std::string& nam
 TensorId conv_block(GraphWriter& w, const UNetShape& shape, const std::string& name, TensorId x, Dim out, Dim stride) {
   x = conv(w, name, x, out, 3, {.stride = stride, .padding = shape.valid ? 0 : kSamePadding, .bias = shape.conv_bias});
   if (shape.norm == UNetNorm::batch) x = batch_norm(w, name + ".norm", x);
-  if (shape.norm == UNetNorm::instance) x = group_norm(w, name + ".norm", x, out);
+  if (shape.norm == UNetNorm::instance) x = instance_norm(w, name + ".norm", x);
   return activate(w, shape, name + ".act", x);
 }
 

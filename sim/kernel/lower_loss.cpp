@@ -19,6 +19,9 @@ using vector::Pass;
 struct Logits {
   std::int64_t rows = 0, cols = 0;
   double n = 0, bytes = 0, element = 4;
+  std::int64_t images = 0;  ///< Of scores per place, [images, places..., classes]; 0: rows of a table.
+
+  std::int64_t places() const { return images > 0 ? rows / images : rows; }
 };
 
 Logits logits_of(const graph::Tensor& x) {
@@ -28,11 +31,26 @@ Logits logits_of(const graph::Tensor& x) {
   l.n = static_cast<double>(x.elements());
   l.bytes = x.bytes();
   l.element = bytes_per_element(x.dtype);
+  l.images = x.shape.size() > 2 ? x.shape.front() : 0;
   return l;
+}
+
+/// Scores per place come with the classes in front of the places: a thread per place walks them [ATEN].
+Launch spatial(const Logits& l, bool backward) {
+  Launch launch = vector::elementwise("", Pass{l.n, (backward ? 2 : 1) * l.bytes, l.bytes, 1, l.element},
+                                      VectorKind::elementwise_broadcast);
+  launch.name = backward ? "cunn_SpatialSoftMaxBackward" : "cunn_SpatialSoftMaxForward";
+  const std::int64_t threads = std::clamp<std::int64_t>(l.places(), 1, 1024);
+  launch.cta.threads = static_cast<int>(threads);
+  launch.grid[0] = l.images * ((l.places() + threads - 1) / threads);
+  launch.family = "loss";
+  launch.work.special = l.n;
+  return launch;
 }
 
 /// A log-softmax over the classes: three readings forward, two of both operands backward.
 Launch log_softmax(const Logits& l, bool backward) {
+  if (l.images > 0) return spatial(l, backward);
   const double read = (backward ? 2 : 1) * l.bytes;
   const bool warp = l.cols <= 1024;
   Launch launch = vector::rowwise(warp ? (backward ? "softmax_warp_backward" : "softmax_warp_forward")
@@ -48,7 +66,7 @@ Launch log_softmax(const Logits& l, bool backward) {
   return launch;
 }
 
-/// One entry per row picked by its label, by one CTA.
+/// One entry per row picked by its label, by one CTA; of images by one CTA per 128 times 1024 places [ATEN].
 Launch nll(const Logits& l, bool backward) {
   const double rows = static_cast<double>(l.rows);
   const Pass pass{rows, (8 + (backward ? 0 : l.element)) * rows, backward ? l.element * rows : l.element, 2, l.element};
@@ -56,6 +74,11 @@ Launch nll(const Logits& l, bool backward) {
   launch.name = backward ? "nll_loss_backward_reduce_cuda_kernel_2d" : "nll_loss_forward_reduce_cuda_kernel_2d";
   launch.cta.threads = 32;
   launch.grid[0] = l.rows > 0 ? 1 : 0;
+  if (l.images > 0 && l.rows > 0) {
+    launch.name = backward ? "nll_loss2d_backward_kernel" : "nll_loss2d_forward_kernel";
+    launch.cta.threads = 1024;
+    launch.grid[0] = l.images * std::max<std::int64_t>(1, (l.places() + 1023) / 1024 / 128);
+  }
   return launch;
 }
 

@@ -16,7 +16,8 @@ using graph::OpType;
 
 struct Rows {
   std::int64_t rows = 0, cols = 0;
-  bool inner = true;  ///< The axis is the last one.
+  bool inner = true;        ///< The axis is the last one.
+  std::int64_t places = 1;  ///< Elements of what follows the axis.
 };
 
 Rows rows_of(const graph::Node& node, const graph::Tensor& tensor) {
@@ -25,7 +26,9 @@ Rows rows_of(const graph::Node& node, const graph::Tensor& tensor) {
   const std::size_t axis = vector::axis_of(node.attributes.integer("axis", -1), shape.size());
   const std::int64_t cols = shape[axis];
   const std::int64_t n = tensor.elements();
-  return {cols > 0 ? n / cols : 0, cols, axis + 1 == shape.size()};
+  std::int64_t places = 1;
+  for (std::size_t d = axis + 1; d < shape.size(); ++d) places *= shape[d];
+  return {cols > 0 ? n / cols : 0, cols, axis + 1 == shape.size(), places};
 }
 
 /// Threads of the block kernel: the largest power of two not above a quarter of the columns, halved once, 32 to 512
@@ -41,7 +44,9 @@ Launch warp_kernel(const Rows& r, const vector::Pass& pass, bool backward) {
   const auto log2 = std::bit_width(static_cast<std::uint64_t>(r.cols - 1));
   Launch launch = vector::rowwise(fmt::format("softmax_warp_{}<{}>", backward ? "backward" : "forward", log2),
                                   VectorKind::softmax_warp, r.rows, r.cols, 128, pass);
-  const std::int64_t rows_per_cta = r.cols <= 128 ? 8 : 4;
+  // 128 threads in groups of up to 32 lanes, two rows to a group of short ones [ATEN].
+  const std::int64_t lanes = std::min<std::int64_t>(std::int64_t{1} << log2, 32);
+  const std::int64_t rows_per_cta = 128 / lanes * (r.cols <= 128 ? 2 : 1);
   launch.grid[0] = (r.rows + rows_per_cta - 1) / rows_per_cta;
   return launch;
 }
@@ -56,9 +61,25 @@ Launch block_kernel(const Rows& r, const vector::Pass& pass, bool backward) {
   return launch;
 }
 
+constexpr std::int64_t kLeastPlaces = 64;  ///< Fewer, and threads share an axis [ATEN].
+
+/// Along an axis that is not the last: a thread per place walks it, and neighbours read neighbours [ATEN].
+Launch spatial_kernel(const Rows& r, const vector::Pass& pass, bool backward) {
+  Launch launch = vector::elementwise("", pass, VectorKind::elementwise_broadcast);
+  launch.name = backward ? "cunn_SpatialSoftMaxBackward" : "cunn_SpatialSoftMaxForward";
+  launch.family = "softmax";
+  const std::int64_t threads = std::min<std::int64_t>(r.places, 1024);
+  launch.cta.threads = static_cast<int>(threads);
+  launch.grid[0] = r.rows / r.places * ((r.places + threads - 1) / threads);
+  return launch;
+}
+
 Launch softmax_kernel(const Rows& r, const vector::Pass& pass, bool backward) {
   const bool warp = r.inner && r.cols <= 1024 && r.cols > 0;
-  Launch launch = warp ? warp_kernel(r, pass, backward) : block_kernel(r, pass, backward);
+  const bool spatial = !r.inner && r.places >= kLeastPlaces;
+  Launch launch = warp      ? warp_kernel(r, pass, backward)
+                  : spatial ? spatial_kernel(r, pass, backward)
+                            : block_kernel(r, pass, backward);
   std::get<VectorKernel>(launch.detail).backward = backward;
   launch.work.special = backward ? 0 : pass.elements;
   launch.work.other_flop = (backward ? 3 : 4) * pass.elements;
@@ -71,7 +92,7 @@ void fused(const graph::OpGraph& graph, const graph::Node& node, const Target& t
   const FusedKernel kernel = fused_row_kernel(graph, node);
   const bool backward =
       kernel.reduction == OpType::softmax_backward || kernel.reduction == OpType::log_softmax_backward;
-  Launch launch = softmax_kernel({kernel.rows, kernel.cols, true}, kernel.pass, backward);
+  Launch launch = softmax_kernel({.rows = kernel.rows, .cols = kernel.cols}, kernel.pass, backward);
   auto& detail = std::get<VectorKernel>(launch.detail);
   if (kernel.held()) {
     vector::add_broadcast(graph, node, launch);

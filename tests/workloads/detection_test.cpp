@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Detectors against published parameters and multiply-adds.
+#include <set>
+
 #include "sim/graph/passes.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/workloads/support.hpp"
@@ -95,6 +97,15 @@ TEST_CASE("Mask R-CNN has 1000 boxes and 100 masks in inference, 512 and 128 in 
   // 1000 boxes through 12544 x 1024, 1024 x 1024 and 1024 x (91 + 364).
   CHECK(macs_of(inference, "box_head") == 2000.0 * (12544 + 1024 + 455) * 1024);
   CHECK(test::count_ops(inference, graph::OpType::nms) == 2 * 2);
+}
+
+TEST_CASE("names of tensors are unique in networks of images", "[workloads][detection]") {
+  for (const std::string name : {"resnet50", "inception-v3", "ssd300", "efficientdet-d0", "mask-rcnn", "nnunet-3d"}) {
+    CAPTURE(name);
+    const Workload workload = load(name, true, 2);
+    std::set<std::string> names;
+    for (const auto& tensor : workload.graph.tensors()) CHECK(names.insert(tensor.name).second);
+  }
 }
 
 TEST_CASE("frozen layers of a detector get no gradient", "[workloads][detection]") {
