@@ -247,6 +247,8 @@ void cast_inputs(CastInserter& inserter, Node& node, DataType type) {
 /// Applies the autocast rule to the inputs of `node`; gives the type of its floating outputs.
 DataType autocast(CastInserter& inserter, Node& node, DataType half) {
   const OpGraph& graph = inserter.graph();
+  // No list of the framework's knows the fused kernel of a table: it reads fp32 rows and hands on 16 bits.
+  if (node.op == OpType::embedding_bag && node.attributes.flag("fused_update")) return half;
   switch (autocast_rule(node.op)) {
     case Autocast::half: cast_inputs(inserter, node, half); return half;
     case Autocast::full: cast_inputs(inserter, node, DataType::fp32); return DataType::fp32;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Table lookups and what is built of them: embedding, gather, scatter, expert dispatch and combine.
 #include <algorithm>
+#include <cmath>
 
 #include "sim/kernel/experts.hpp"
 #include "sim/kernel/gather.hpp"
@@ -42,6 +43,30 @@ void embedding(const OpGraph& graph, const Node& node, const Target& target, Low
   }
 }
 
+/// Gradients in the order of sorted ids: a thread sums one feature of up to ten of them, then of a row's such parts
+/// [ATEN]. The launch has room for a part per tenth id and one more per row.
+void sum_sorted(const graph::Tensor& dy, const RowAccess& rows, double touched, Lowered& out) {
+  constexpr double kIdsPerPart = 10;
+  constexpr std::int64_t kWarp = 32;
+  constexpr std::int64_t kMostThreads = 1024;
+  const double element = bytes_per_element(dy.dtype);
+  const std::int64_t features = std::max<std::int64_t>(1, dy.shape.back());
+  const std::int64_t threads = std::min(kMostThreads, (features + kWarp - 1) / kWarp * kWarp);
+  const auto width = static_cast<double>(features);
+  const double distinct = touched / std::max(1.0, rows.row_bytes);
+  const double parts = rows.lookups / kIdsPerPart + distinct;
+  const double part_bytes = 4 * width * parts;
+  const auto launch_of = [&](const char* name, double summed, const Pass& pass) {
+    const auto count = static_cast<std::int64_t>(std::ceil(summed));
+    Launch launch = vector::rowwise(name, VectorKind::scatter, count, features, static_cast<int>(threads), pass);
+    launch.grid[0] = count * ((features + threads - 1) / threads);
+    vector::push(out.launches, std::move(launch));
+  };
+  launch_of("compute_grad_weight", rows.lookups / kIdsPerPart + std::min(rows.lookups, rows.rows),
+            Pass{static_cast<double>(dy.elements()), dy.bytes() + 8 * rows.lookups, part_bytes, 2, element});
+  launch_of("sum_and_scatter", std::min(rows.lookups, rows.rows), Pass{width * parts, part_bytes, touched, 1, element});
+}
+
 /// Dense gradient of a table: zeroes, then rows added by index. Few indices take one kernel that scans them for each
 /// slice of features; many are sorted first [ATEN].
 void embedding_backward(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
@@ -66,8 +91,9 @@ void embedding_backward(const OpGraph& graph, const Node& node, const Target& ta
       vector::push(out.launches, std::move(launch));
     }
   }
-  Launch launch = vector::rowwise(ids > kSortAbove ? "compute_grad_weight" : "embedding_backward_feature_kernel",
-                                  VectorKind::scatter, static_cast<std::int64_t>(ids), features, 1024, scatter);
+  if (ids > kSortAbove) return sum_sorted(dy, rows, touched, out);
+  Launch launch = vector::rowwise("embedding_backward_feature_kernel", VectorKind::scatter,
+                                  static_cast<std::int64_t>(ids), features, 1024, scatter);
   launch.grid[0] = (features + 31) / 32;
   vector::push(out.launches, std::move(launch));
 }
