@@ -86,7 +86,8 @@ class EncoderDecoder {
   TensorId decoder(TensorId encoded) {
     w_.scope("decoder.embed");
     TensorId x = embed("target_ids", s_.rows(), s_.target);
-    if (!flash_ && s_.target > 1) causal_mask_ = w_.buffer("causal_mask", {s_.target, s_.target});
+    // The mask is added in place, which keeps the type of the scores: booleans widen nothing.
+    if (!flash_ && s_.target > 1) causal_mask_ = w_.buffer("causal_mask", {s_.target, s_.target}, DataType::boolean);
     if (!flash_ && s_.tokens.decode())
       source_mask_ = w_.buffer("source_padding", {s_.tokens.batch, 1, 1, s_.source}, DataType::boolean);
     for (Dim i = 0; i < c_.layers; ++i) {

@@ -10,6 +10,8 @@
 namespace voltaic::workloads {
 namespace {
 
+constexpr double kEinsumCalls = 8;  // permuted and reshaped operands and result, beyond the views that stand as nodes
+
 class TransformerXl {
  public:
   TransformerXl(const TransformerXlConfig& config, const TokenSizes& sizes, Dim memory, Workload& workload)
@@ -20,7 +22,8 @@ class TransformerXl {
     w_.scope("embeddings");
     const TensorId ids = w_.input("input_ids", {s_.seq, s_.batch}, DataType::int64);
     TensorId x = w_.dropout("dropout", words.embed(ids), c_.dropout);
-    mask_ = w_.buffer("causal_mask", {1, 1, s_.seq, keys()}, DataType::boolean);
+    visible_ = w_.buffer("visible_keys", {1, 1, s_.seq, keys()}, DataType::boolean);
+    lowest_ = w_.buffer("mask_value", {});
     const TensorId places = w_.dropout("positions.dropout", positions(), c_.dropout);
     w_.scope("shared");
     content_bias_ = w_.parameter("r_w_bias", {c_.heads, c_.head_dim});
@@ -63,16 +66,20 @@ class TransformerXl {
     const auto parts =
         w_.apply_multiple(OpType::split, "split", {qkv}, attributes({{"sizes", Shape{width, width, width}}}), 3);
     const TensorId q = by_head("q", w_.slice("q.new", parts[0], 0, memory_, keys()));
-    const TensorId k = w_.transpose("k.heads", by_head("k", parts[1]), {1, 2, 0, 3});
-    const TensorId v = w_.transpose("v.heads", by_head("v", parts[2]), {1, 2, 0, 3});
+    // einsum folds samples and heads into one dim, which slices of a joint projection do not allow: it copies them.
+    const TensorId k = w_.contiguous("k.packed", w_.transpose("k.heads", by_head("k", parts[1]), {1, 2, 0, 3}));
+    const TensorId v = w_.contiguous("v.packed", w_.transpose("v.heads", by_head("v", parts[2]), {1, 2, 0, 3}));
     const TensorId content = w_.apply(OpType::add, "q.content", {q, content_bias_});
     TensorId p = w_.apply(OpType::matmul, "content", {w_.transpose("q.heads", content, {1, 2, 0, 3}), k},
                           attributes({{"transpose_b", 1}}));
+    w_.host_calls(kEinsumCalls);
     p = w_.apply(OpType::add, "scores", {p, place_scores(q, r)});
     p = w_.scalar(OpType::mul_scalar, "scale", p, 1 / std::sqrt(static_cast<double>(c_.head_dim)));
-    p = w_.apply(OpType::masked_fill, "masked", {p, mask_}, attributes({{"value", -3.4e38}}));
+    p = w_.apply(OpType::where, "masked", {visible_, p, lowest_});  // in place, hence one kernel
     p = w_.dropout("weights_dropout", w_.apply(OpType::softmax, "softmax", {p}), c_.attention_dropout);
-    const TensorId context = w_.transpose("context.tokens", w_.apply(OpType::matmul, "context", {p, v}), {2, 0, 1, 3});
+    const TensorId by_sample = w_.apply(OpType::matmul, "context", {p, v});
+    w_.host_calls(kEinsumCalls);
+    const TensorId context = w_.transpose("context.tokens", by_sample, {2, 0, 1, 3});
     const TensorId rows =
         w_.reshape("context.view", w_.contiguous("context.packed", context), {s_.seq, s_.batch, width});
     const TensorId y = w_.dropout("dropout", w_.linear("o_net", rows, c_.hidden, false), c_.dropout);
@@ -92,13 +99,15 @@ class TransformerXl {
     const TensorId keys_view = w_.reshape("r.view", r, {keys(), c_.heads, c_.head_dim});
     const TensorId by_place = w_.apply(OpType::matmul, "place", {rows, w_.transpose("r.heads", keys_view, {1, 0, 2})},
                                        attributes({{"transpose_b", 1}}));
+    w_.host_calls(kEinsumCalls);
     const TensorId four = w_.reshape("place.view", by_place, {c_.heads, s_.batch, s_.seq, keys()});
     return shifted(w_.transpose("place.heads", four, {1, 0, 2, 3}));
   }
 
   /// A column of zeros in front, read with another stride: row i moves i places.
   TensorId shifted(TensorId x) {
-    const TensorId zeros = w_.fill("shift.zeros", {s_.batch, c_.heads, s_.seq, 1}, DataType::fp32);
+    // Zeros of the scores' own type, whatever that will be: booleans widen nothing.
+    const TensorId zeros = w_.fill("shift.zeros", {s_.batch, c_.heads, s_.seq, 1}, DataType::boolean);
     const TensorId padded = w_.apply(OpType::concat, "shift", {zeros, x}, attributes({{"axis", 3}}));
     const TensorId turned = w_.reshape("shift.view", padded, {s_.batch, c_.heads, keys() + 1, s_.seq});
     const TensorId cut = w_.slice("shift.cut", turned, 2, 1, keys() + 1);
@@ -129,7 +138,8 @@ class TransformerXl {
   Workload& workload_;
   GraphWriter w_;
   std::vector<TensorId> hidden_;
-  TensorId mask_ = 0;
+  TensorId visible_ = 0;
+  TensorId lowest_ = 0;
   TensorId content_bias_ = 0;
   TensorId place_bias_ = 0;
 };

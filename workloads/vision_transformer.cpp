@@ -196,7 +196,7 @@ class Swin {
   /// Stochastic depth: one random number per sample switches the branch off.
   TensorId dropped_path(TensorId x, double rate) {
     if (!w_.training() || rate <= 0) return x;
-    const TensorId ones = w_.fill("drop_path.ones", {s_.batch, 1, 1}, DataType::fp32);
+    const TensorId ones = w_.fill("drop_path.ones", {s_.batch, 1, 1}, DataType::boolean);  // widens nothing
     return w_.apply(OpType::mul, "drop_path", {x, w_.dropout("drop_path.keep", ones, rate)});
   }
 
