@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "arch/units/error.hpp"
 #include "sim/graph/passes.hpp"
 
 namespace voltaic::graph {
@@ -101,6 +102,8 @@ class LaunchWriter {
 
   void flush() {
     if (launch_.tensors == 0) return;
+    constexpr std::int64_t kMostLaunches = 1'000'000;  // Of 20 million elements each, far more than any memory holds.
+    if (count_ >= kMostLaunches) throw UnsupportedError("graph: an optimizer step of over 1e6 launches is out of range");
     Node node;
     node.id = "optimizer." + name_ + "." + std::to_string(count_++);
     node.op = op_;

@@ -131,7 +131,7 @@ Launch elementwise(std::string_view function, const Pass& pass, VectorKind kind)
   launch.work = work_of(pass, 1);
   VectorKernel detail;
   detail.kind = kind;
-  detail.rows = static_cast<std::int64_t>(pass.elements);
+  detail.rows = static_cast<std::int64_t>(std::min(9e18, pass.elements));
   detail.tensor_inputs = pass.inputs;
   detail.function = function;
   detail.element_bytes = pass.element_bytes;

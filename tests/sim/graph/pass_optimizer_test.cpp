@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "arch/units/error.hpp"
 #include "tests/sim/graph/pass_graphs.hpp"
 
 using namespace voltaic;
@@ -84,4 +85,12 @@ TEST_CASE("a graph without gradients gets no optimizer", "[graph][optimizer]") {
   Sketch g = mlp();
   append_optimizer(g.graph, Optimizer::adam, Precision::fp32);
   CHECK(nodes_of(g.graph, Phase::optimizer).empty());
+}
+
+TEST_CASE("a step over more parameters than any memory holds is refused at once", "[graph][optimizer]") {
+  Sketch g;
+  const TensorId table = g.parameter("table", {std::int64_t{1} << 62, 1});
+  g.graph.outputs = {g.op(OpType::embedding, "embed", {g.input("ids", {1}, DataType::int64), table})};
+  append_backward(g.graph);
+  CHECK_THROWS_AS(append_optimizer(g.graph, Optimizer::adam, Precision::fp32), UnsupportedError);
 }
