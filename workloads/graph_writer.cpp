@@ -79,7 +79,8 @@ graph::NodeId GraphWriter::append(OpType op, std::string id, std::vector<TensorI
   node.layer = scope_;
   node.extra_host_calls = pending_host_calls_;
   pending_host_calls_ = 0;
-  last_ = graph::append(*graph_, std::move(node), outputs, source_);
+  const std::string place = source_ + ": " + node.id;
+  last_ = graph::append(*graph_, std::move(node), outputs, place);
   return last_;
 }
 
