@@ -104,8 +104,26 @@ void read_sizes(const Reader& in, PublishedEntry& entry) {
 }
 
 PublishedEntry read_entry(const Reader& in) {
-  in.only({"model", "submodel", "framework", "mode", "flags", "skip", "workload", "profile", "optimizer", "attention",
-           "seq", "image", "dims", "per_sample", "precision", "batch", "batch_units_per_sample", "note"});
+  in.only({"model",
+           "submodel",
+           "framework",
+           "mode",
+           "flags",
+           "skip",
+           "workload",
+           "profile",
+           "optimizer",
+           "attention",
+           "seq",
+           "image",
+           "dims",
+           "per_sample",
+           "precision",
+           "batch",
+           "batch_units_per_sample",
+           "occurrence",
+           "input_copy",
+           "note"});
   PublishedEntry entry;
   entry.model = in.text("model");
   entry.submodel = in.text("submodel");
@@ -117,6 +135,7 @@ PublishedEntry read_entry(const Reader& in) {
   entry.profile = in.text("profile");
   entry.optimizer = in.text("optimizer");
   entry.attention = in.text("attention");
+  entry.input_copy = in.text("input_copy");
   if (entry.model.empty()) in.refuse("model", "the source's name of a model");
   if (entry.skip.empty() == entry.workload.empty()) in.refuse("workload", "either a workload or a reason to skip");
   entry.precision = in.members<std::string>("precision", [&in](const std::string& key, const Json& value) {
@@ -127,8 +146,37 @@ PublishedEntry read_entry(const Reader& in) {
     if (!value.is_number_integer() || value.get<std::int64_t>() < 1) in.refuse(key, "a whole number of at least 1");
     return value.get<std::int64_t>();
   });
+  if (const Json* occurrence = in.find("occurrence")) {
+    if (!occurrence->is_number_unsigned()) in.refuse("occurrence", "a whole number");
+    entry.occurrence = occurrence->get<std::int64_t>();
+  }
   read_sizes(in, entry);
   return entry;
+}
+
+PublishedHost read_host(const Reader& in) {
+  in.only({"framework", "mode", "profile", "gpu", "scale", "step_s", "sample_s", "note"});
+  PublishedHost host;
+  host.framework = in.text("framework");
+  host.mode = in.text("mode");
+  host.profile = in.text("profile");
+  host.gpu = in.text("gpu");
+  host.scale = in.number("scale", 1);
+  host.step_s = in.number("step_s", 0);
+  host.sample_s = in.number("sample_s", 0);
+  return host;
+}
+
+/// What entries of a source share, where they say nothing else.
+void apply_defaults(const Reader& in, PublishedEntry& entry) {
+  in.only({"attention", "precision"});
+  if (entry.attention.empty()) entry.attention = in.text("attention");
+  if (entry.precision.empty()) {
+    entry.precision = in.members<std::string>("precision", [&in](const std::string& key, const Json& value) {
+      if (!value.is_string()) in.refuse(key, "text");
+      return value.get<std::string>();
+    });
+  }
 }
 
 std::vector<PublishedMap> read_shipped() {
@@ -159,7 +207,7 @@ std::optional<double> PublishedSize::of(const std::vector<double>& row_numbers, 
 bool PublishedEntry::matches(const PublishedRow& row) const {
   const auto is = [](const std::string& wanted, const std::string& have) { return wanted.empty() || wanted == have; };
   return model == row.model && is(submodel, row.submodel) && is(framework, row.framework) && is(mode, row.mode) &&
-         row.flags.find(flags) != std::string::npos;
+         row.flags.find(flags) != std::string::npos && occurrence.value_or(row.occurrence) == row.occurrence;
 }
 
 const PublishedEntry* PublishedMap::find(const PublishedRow& row) const {
@@ -167,17 +215,36 @@ const PublishedEntry* PublishedMap::find(const PublishedRow& row) const {
   return at == entries.end() ? nullptr : &*at;
 }
 
+PublishedHost PublishedMap::host_of(const PublishedRow& row, std::string_view profile, std::string_view gpu) const {
+  const auto is = [](const std::string& wanted, std::string_view have) { return wanted.empty() || wanted == have; };
+  for (const PublishedHost& host : hosts) {
+    if (is(host.framework, row.framework) && is(host.mode, row.mode) && is(host.profile, profile) &&
+        gpu.starts_with(host.gpu)) {
+      return host;
+    }
+  }
+  return {};
+}
+
 PublishedMap parse_published_map(std::string_view text, const std::string& file) {
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw ConfigError(file, "/", "expected JSON");
   const Reader in(json, file, "");
-  in.only({"source", "note", "entries"});
+  in.only({"source", "note", "defaults", "entries", "hosts"});
   PublishedMap map;
   map.source = in.text("source");
   const Json* entries = in.find("entries");
   if (entries == nullptr || !entries->is_array()) in.refuse("entries", "a list");
   for (std::size_t i = 0; i < entries->size(); ++i) {
     map.entries.push_back(read_entry(Reader((*entries)[i], file, fmt::format("/entries/{}", i))));
+    if (const Json* defaults = in.find("defaults")) {
+      apply_defaults(Reader(*defaults, file, "/defaults"), map.entries.back());
+    }
+  }
+  const Json* hosts = in.find("hosts");
+  if (hosts != nullptr && !hosts->is_array()) in.refuse("hosts", "a list");
+  for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
+    map.hosts.push_back(read_host(Reader((*hosts)[i], file, fmt::format("/hosts/{}", i))));
   }
   return map;
 }

@@ -27,6 +27,7 @@ struct PublishedRow {
   std::optional<std::int64_t> batch;  ///< Per GPU.
   std::optional<double> throughput;
   std::optional<double> latency_s;
+  std::int64_t occurrence = 0;  ///< How many earlier rows of the table read the same, their figures apart.
 };
 
 /// A size that an entry states, takes from the row, or derives from the sequence length of the request.
@@ -53,13 +54,26 @@ struct PublishedEntry {
   std::map<std::string, std::string> precision;     ///< Ours by the table's word, where it differs from the usual.
   std::map<std::string, std::int64_t> batch;        ///< Where the row states none, by the table's precision.
   double samples_per_batch_unit = 1;                ///< Tables that state a batch in tokens: samples per token.
+  std::optional<std::int64_t> occurrence;           ///< Tables whose rows differ by the heading above them alone.
+  std::string input_copy;                           ///< Empty: inputs are on the device.
   bool matches(const PublishedRow& row) const;
+};
+
+/// The host of a framework as the source ran it, against the hosts that the calibration was measured on. Fitted on fit
+/// rows; README.md of the mappings has the figures. The first that matches counts.
+struct PublishedHost {
+  std::string framework, mode, profile, gpu;  ///< Empty matches all; gpu is the beginning of our name.
+  double scale = 1;                           ///< Of dispatch and launch times.
+  double step_s = 0;                          ///< Around each step, while the GPU waits: loop, metrics, session.
+  double sample_s = 0;                        ///< The same for each sample: inputs that nothing prefetches.
 };
 
 struct PublishedMap {
   std::string source;
   std::vector<PublishedEntry> entries;
+  std::vector<PublishedHost> hosts;
   const PublishedEntry* find(const PublishedRow& row) const;
+  PublishedHost host_of(const PublishedRow& row, std::string_view profile, std::string_view gpu) const;
 };
 
 /// Throws ConfigError for a file that is no mapping.

@@ -203,6 +203,10 @@ std::string ask_published(const PublishedMap& map, const PublishedRow& row, Publ
   set_option(request, "framework", entry->profile.empty() ? profile_of(row) : entry->profile);
   if (!entry->optimizer.empty()) set_option(request, "optimizer", entry->optimizer);
   if (!entry->attention.empty()) set_option(request, "attention", entry->attention);
+  if (!entry->input_copy.empty()) set_option(request, "input-copy", entry->input_copy);
+  const PublishedHost host = map.host_of(row, kernel::to_string(request.framework), request.gpu);
+  request.host_scale = host.scale;
+  ask.host_s = host.step_s + host.sample_s * static_cast<double>(*request.batch);
   if (std::string reason = set_measured(row, *entry, ask); !reason.empty()) return reason;
   describe(row, ask);
   return "";

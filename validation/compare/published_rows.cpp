@@ -51,10 +51,11 @@ Answer answer(Runner& runner, const Request& request) {
 /// The optimizer runs once for all passes that it accumulates over.
 void fill(PublishedAsk& ask, const Answer& a) {
   Pair& pair = ask.pair;
-  pair.predicted = a.passes_s + a.optimizer_s / ask.accumulated;
-  const double share = pair.predicted / a.total_s;
-  pair.low = share * a.low_s;
-  pair.high = share * a.high_s;
+  const double simulated = a.passes_s + a.optimizer_s / ask.accumulated;
+  const double share = simulated / a.total_s;
+  pair.predicted = simulated + ask.host_s;
+  pair.low = share * a.low_s + ask.host_s;
+  pair.high = share * a.high_s + ask.host_s;
   pair.explanation = a.explanation;
 }
 
@@ -79,6 +80,7 @@ class Rows {
         skip(out_, reason);
         continue;
       }
+      row.occurrence = seen_[cells_of(row)]++;
       reason = ask_published(map, row, ask);
       if (!reason.empty()) {
         miss(reason, row.model + " " + row.mode, row.gpu);
@@ -131,6 +133,10 @@ class Rows {
   }
 
  private:
+  static std::string cells_of(const PublishedRow& row) {
+    return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.submodel, row.framework, row.gpu, row.mode,
+                       row.precision, row.batch.value_or(0), row.size, row.flags);
+  }
   void miss(const std::string& reason, const std::string& family, const std::string& gpu) {
     skip(out_, reason);
     ++out_.missed[{family, one_line(gpu, 40)}];
@@ -141,6 +147,7 @@ class Rows {
   PublishedTable kind_;
   Validation& out_;
   std::vector<PublishedAsk> asks_;
+  std::map<std::string, std::int64_t> seen_;  ///< Rows that read the same.
   Coverage coverage_;
 };
 

@@ -45,6 +45,7 @@ struct PublishedAsk {
   Request request;
   Pair pair;               ///< All but the prediction.
   double accumulated = 1;  ///< Passes per optimizer step.
+  double host_s = 0;       ///< Around each pass, while the GPU waits.
   std::string network;     ///< What ran, for ratios: names and sizes, without GPU, precision and batch.
   std::string half;        ///< Class of the precision, for ratios: "half", "single", "int8".
 };

@@ -43,8 +43,8 @@ void read_names(const CsvTable& table, std::size_t row, PublishedRow& out) {
 }
 
 void read_reference_model(const CsvTable& table, std::size_t row, PublishedRow& out) {
-  // The heading tells engines and server modes apart where the flags do not.
-  out.flags += fmt::format("; {}", table.text(row, "heading"));
+  // Heading and container tell engines and data pipelines apart where the flags do not.
+  out.flags += fmt::format("; {}; {}", table.text(row, "heading"), table.text(row, "container"));
   out.batch = count(table, row, "batch_per_gpu");
   out.throughput = positive(table, row, "throughput");
   out.latency_s = measured_time(table, row, "lat_avg_ms", 1e-3);
