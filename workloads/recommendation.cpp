@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embedding tables, interactions and small dense towers: NeuMF [He17] and the variational autoencoder of [Liang18] on
+// Embedding tables, interactions and small dense towers: NeuMF [HeX17] and the variational autoencoder of [Liang18] on
 // MovieLens-20M, and what all recommendation networks share.
 #include "workloads/recommendation.hpp"
 

@@ -150,24 +150,29 @@ class Judges {
   std::vector<SharedNetwork> nets_;
 };
 
-/// Mel frames of audio; the Fourier transform as a product with its basis.
+/// Mel frames of audio: four pieces of 256 samples side by side make a frame, the Fourier transform is a product with
+/// its basis.
 TensorId mel_of(GraphWriter& w, TensorId audio) {
   w.scope("loss.mel");
   constexpr Dim kBins = kTransform / 2 + 1;
+  constexpr Dim kPieces = kTransform / kSamplesPerFrame;
+  constexpr Dim kPadding = (kTransform - kSamplesPerFrame) / 2;
   const Dim batch = w.dim(audio, 0);
-  const TensorId padded = w.apply(OpType::pad, "pad", {audio}, attributes({{"pads", Shape{0, 0, 384, 0, 0, 384}}}));
-  const TensorId basis = w.buffer("fourier_basis", {2 * kBins, 1, kTransform});
+  const Dim frames = w.dim(audio, 2) / kSamplesPerFrame;
+  TensorId x = w.apply(OpType::pad, "pad", {audio}, attributes({{"pads", Shape{0, 0, kPadding, 0, 0, kPadding}}}));
+  x = w.reshape("pieces", x, {batch, frames + kPieces - 1, kSamplesPerFrame});
+  std::vector<TensorId> pieces;
+  for (Dim i = 0; i < kPieces; ++i) pieces.push_back(w.slice(numbered("piece", i), x, 1, i, i + frames));
+  const TensorId windows = concat(w, "frames", pieces, 2);
   const TensorId both =
-      w.apply(OpType::conv1d, "transform", {padded, basis}, attributes({{"stride", kSamplesPerFrame}}));
-  const Dim frames = w.dim(both, 2);
-  const TensorId power =
-      w.apply(OpType::reduce_sum, "power",
-              {w.scalar(OpType::pow_scalar, "square", w.reshape("parts", both, {batch, 2, kBins, frames}), 2)},
-              attributes({{"axes", Shape{1}}}));
+      w.apply(OpType::matmul, "transform", {windows, w.buffer("fourier_basis", {kTransform, 2 * kBins})});
+  const TensorId square =
+      w.scalar(OpType::pow_scalar, "square", w.reshape("parts", both, {batch, frames, 2, kBins}), 2);
+  const TensorId power = w.apply(OpType::reduce_sum, "power", {square}, attributes({{"axes", Shape{2}}}));
   const TensorId magnitude = w.apply(OpType::sqrt, "sqrt", {w.scalar(OpType::add_scalar, "floor", power, 1e-9)});
-  const TensorId mel = w.apply(OpType::matmul, "mel", {w.buffer("mel_basis", {kMelChannels, kBins}), magnitude});
-  return w.apply(OpType::log, "log",
-                 {w.apply(OpType::clamp, "clamp", {mel}, attributes({{"low", 1e-5}, {"high", 1e9}}))});
+  const TensorId mel = w.apply(OpType::matmul, "mel", {magnitude, w.buffer("mel_basis", {kBins, kMelChannels})});
+  const TensorId audible = w.apply(OpType::clamp, "clamp", {mel}, attributes({{"low", 1e-5}, {"high", 1e9}}));
+  return w.apply(OpType::log, "log", {audible});
 }
 
 /// Losses summed one by one.

@@ -45,7 +45,7 @@ TEST_CASE("StyleGAN2's generator has 30,370,060 parameters", "[workloads][genera
 }
 
 TEST_CASE("StyleGAN2 multiplies 74 G times at 1024 and 45 G times at 256", "[workloads][generative][mac]") {
-  // [Liu21]: 74.27 G and 45.1 G, without the low-pass filters.
+  // [LiuY21]: 74.27 G and 45.1 G, without the low-pass filters.
   CHECK_THAT(test::macs(test::load("stylegan2")), WithinRel(74.27e9, 0.02));
   CHECK_THAT(test::macs(of_image("stylegan2", 256)), WithinRel(45.1e9, 0.02));
 }
