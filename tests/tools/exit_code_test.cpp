@@ -57,7 +57,7 @@ TEST_CASE("bad files exit 3 and name file and place", "[commands][errors]") {
 }
 
 TEST_CASE("what is not built or not possible exits 4 by name", "[commands][errors]") {
-  for (const char* name : {"fit", "scale", "plan", "serve", "import"})
+  for (const char* name : {"scale", "plan", "serve", "import"})
     check_refusal(std::string(name) + " bert-large", 4, name);
   check_refusal("predict bert-large --engine cycle", 4, "cycle");
   check_refusal("predict bert-large --sparsity 2:4 --gpu v100-sxm2-16gb", 4, "v100-sxm2-16gb has no 2:4");
