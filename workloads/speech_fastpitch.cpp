@@ -2,7 +2,8 @@
 // FastPitch [Lancucki21] with the aligner of its version 1.1: characters through six transformer layers, durations,
 // pitch and energy predicted from them, each character repeated over its frames, six more layers, mel frames. The
 // feed-forward part is two convolutions over three steps. `--seq` counts mel frames, `--dim text=` characters.
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "workloads/attention_block.hpp"
 #include "workloads/speech.hpp"
@@ -148,8 +149,21 @@ TensorId aligner_loss(GraphWriter& w, TensorId text, TensorId mel, TensorId mask
   return w.apply(OpType::sub, "total", {paths, w.apply(OpType::reduce_mean, "binary", {chosen})});
 }
 
-TensorId squared_error(GraphWriter& w, const std::string& name, TensorId x, TensorId target) {
-  return w.apply(OpType::mse_loss, name, {x, target});
+/// What the network predicts beside the frames, and in training what it should have.
+struct Curve {
+  std::string name;
+  TensorId predicted;
+  TensorId known;
+};
+
+void loss(GraphWriter& w, TensorId frames, const std::vector<Curve>& curves, TensorId alignment) {
+  w.scope("loss");
+  TensorId total = w.apply(OpType::mse_loss, "mel", {frames, w.input("mel", w.shape(frames))});
+  for (const Curve& curve : curves) {
+    const TensorId error = w.apply(OpType::mse_loss, curve.name, {curve.predicted, curve.known});
+    total = w.apply(OpType::add, "with_" + curve.name, {total, error});
+  }
+  w.graph().loss = w.apply(OpType::add, "total", {total, alignment});
 }
 
 }  // namespace
@@ -166,39 +180,29 @@ void build_fastpitch(const BuildOptions& options, Workload& workload) {
   const TensorId encoded = transformer(w, "encoder", embedded, said);
   const Shape per_character{sizes.batch, characters, 1};
   TensorId alignment = 0;
-  TensorId mel = 0;
   if (training) {
-    mel = w.input("mel.channels", {sizes.batch, kMelChannels, sizes.length});
+    const TensorId mel = w.input("mel.channels", {sizes.batch, kMelChannels, sizes.length});
     alignment = aligner_loss(w, embedded, mel, said.mask);
   }
   const TensorId log_durations = predictor(w, "durations", encoded, said.kept);
+  std::vector<Curve> curves;
+  if (training) curves.push_back({"durations", log_durations, w.input("durations.log", per_character)});
   TensorId x = encoded;
-  std::vector<std::pair<TensorId, TensorId>> curves;
   for (const std::string curve : {"pitch", "energy"}) {
     const TensorId predicted = predictor(w, curve, x, said.kept);
     const TensorId known = training ? w.input(curve, per_character) : predicted;
-    curves.emplace_back(predicted, known);
+    if (training) curves.push_back({curve, predicted, known});
     x = add_curve(w, curve, x, known);
   }
   w.scope("durations.known");
+  const Shape flat{sizes.batch, characters};
   const TensorId durations =
-      training ? w.input("durations", {sizes.batch, characters})
-               : w.reshape("view", w.apply(OpType::exp, "exp", {log_durations}), {sizes.batch, characters});
+      training ? w.input("durations", flat) : w.reshape("view", w.apply(OpType::exp, "exp", {log_durations}), flat);
   x = repeat_over_frames(w, x, durations, sizes.length);
   x = transformer(w, "decoder", x, lengths_of(w, "frames", sizes.batch, sizes.length));
   w.scope("projection");
   const TensorId out = w.linear("linear", x, kMelChannels, true);
-  if (training) {
-    w.scope("loss");
-    TensorId total = squared_error(w, "mel", out, w.input("mel", w.shape(out)));
-    const TensorId known = w.input("durations.log", per_character);
-    total = w.apply(OpType::add, "with_durations", {total, squared_error(w, "durations", log_durations, known)});
-    for (std::size_t i = 0; i < curves.size(); ++i) {
-      const std::string name = "curve" + std::to_string(i);
-      total = w.apply(OpType::add, "with_" + name, {total, squared_error(w, name, curves[i].first, curves[i].second)});
-    }
-    w.graph().loss = w.apply(OpType::add, "total", {total, alignment});
-  }
+  if (training) loss(w, out, curves, alignment);
   finish(workload, out);
 }
 
