@@ -27,7 +27,10 @@ BertTables bert_tables(GraphWriter& w, const BertConfig& config) {
 
 TensorId BertEncoder::run(const BertInputs& inputs, const BertTables& tables) {
   w_.scope(prefix_ + "embeddings");
-  TensorId x = embeddings(inputs, tables);
+  return blocks(embeddings(inputs, tables));
+}
+
+TensorId BertEncoder::blocks(TensorId x) {
   for (Dim i = 0; i < c_.layers; ++i) {
     const std::string layer = prefix_ + "encoder.layer." + std::to_string(i);
     w_.scope(layer + ".attention");
@@ -77,7 +80,8 @@ TensorId BertEncoder::attention(TensorId x) {
 TensorId BertEncoder::unfused(TensorId q, TensorId k, TensorId v) {
   TensorId p = attention_scores(w_, q, k, false, false);
   p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(c_.hidden / c_.heads)));
-  p = w_.apply(OpType::softmax, "softmax", {w_.apply(OpType::add, "masked", {p, mask_})});
+  if (mask_ != 0) p = w_.apply(OpType::add, "masked", {p, mask_});
+  p = w_.apply(OpType::softmax, "softmax", {p});
   return attention_context(w_, w_.dropout("dropout", p, c_.attention_dropout), v, false);
 }
 

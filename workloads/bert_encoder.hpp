@@ -32,6 +32,8 @@ class BertEncoder {
 
   /// The hidden states of the last layer, [batch, seq, hidden].
   TensorId run(const BertInputs& inputs, const BertTables& tables);
+  /// The blocks alone, over x [batch, seq, hidden] without a mask.
+  TensorId blocks(TensorId x);
 
  private:
   TensorId embeddings(const BertInputs& inputs, const BertTables& tables);
@@ -44,7 +46,7 @@ class BertEncoder {
   const TokenSizes& s_;
   GraphWriter& w_;
   std::string prefix_;
-  TensorId mask_ = 0;
+  TensorId mask_ = 0;  ///< 0: every token sees every other.
 };
 
 }  // namespace voltaic::workloads

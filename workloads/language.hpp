@@ -19,6 +19,13 @@ struct TransformerXlConfig {
 };
 void build_transformer_xl(const TransformerXlConfig& config, const BuildOptions& options, Workload& workload);
 
+/// wav2vec 2.0 [Baevski20]: seven convolutions over raw audio, a transformer, one score per letter and frame.
+struct Wav2Vec2Config {
+  Dim layers = 0, hidden = 0, heads = 0, ffn = 0;
+  Dim letters = 32;
+};
+void build_wav2vec2(const Wav2Vec2Config& config, const BuildOptions& options, Workload& workload);
+
 /// The vocabulary of WikiText-103 in clusters by frequency: [first, last) word of each.
 inline constexpr std::array<Dim, 5> kWordClusters{0, 19997, 39997, 199997, 267735};
 

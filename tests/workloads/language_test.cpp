@@ -97,4 +97,19 @@ TEST_CASE("Transformer-XL differentiates at both sizes", "[workloads][language]"
   }
 }
 
+TEST_CASE("wav2vec 2.0 has the published parameters and one frame per 320 samples", "[workloads][language]") {
+  // The model card's weights with a head of 32 letters: 94,371,712 + 769 x 32.
+  const Workload workload = load("wav2vec2-base");
+  CHECK(workload.parameters == 94371712 + 769 * 32);
+  const graph::TensorId logits = workload.graph.outputs.front();
+  CHECK(workload.graph.tensor(logits).shape == graph::Shape{1, 499, 32});
+  Workload training = load("wav2vec2-base", true, 2);
+  graph::append_backward(training.graph, {});
+  CHECK(test::count_ops(training, graph::OpType::ctc_loss_backward) == 1);
+  BuildOptions options;
+  options.seq = 399;
+  CHECK(test::message_of<ConfigError>([&] { load_workload("wav2vec2-base", options); }) ==
+        "wav2vec2-base: expected --seq of at least the 400 samples that a frame sees, got 399");
+}
+
 }  // namespace voltaic::workloads
