@@ -66,13 +66,20 @@ Launch log_softmax(const Logits& l, bool backward) {
   return launch;
 }
 
+/// About sixteen rows per thread, 32 to 1024 threads in powers of two [ATEN].
+int walking_threads(double rows) {
+  constexpr double kRowsPerThread = 16;
+  const double wanted = std::max(1.0, std::floor(rows / kRowsPerThread));
+  return static_cast<int>(std::clamp(std::exp2(std::round(std::log2(wanted))), 32.0, 1024.0));
+}
+
 /// One entry per row picked by its label, by one CTA; of images by one CTA per 128 times 1024 places [ATEN].
 Launch nll(const Logits& l, bool backward) {
   const double rows = static_cast<double>(l.rows);
   const Pass pass{rows, (8 + (backward ? 0 : l.element)) * rows, backward ? l.element * rows : l.element, 2, l.element};
   Launch launch = vector::elementwise("", pass, VectorKind::cross_entropy);
   launch.name = backward ? "nll_loss_backward_reduce_cuda_kernel_2d" : "nll_loss_forward_reduce_cuda_kernel_2d";
-  launch.cta.threads = 32;
+  launch.cta.threads = walking_threads(rows);
   launch.grid[0] = l.rows > 0 ? 1 : 0;
   if (l.images > 0 && l.rows > 0) {
     launch.name = backward ? "nll_loss2d_backward_kernel" : "nll_loss2d_forward_kernel";

@@ -340,6 +340,15 @@ TEST_CASE("distances take a kernel and a mean, cross entropy of logits five kern
   CHECK(lower(OpType::bce_loss_backward, {{{9, 4}}, {{9, 4}}, {{}}}).launches.size() == 4);
 }
 
+TEST_CASE("labels are walked by one CTA of a thread per sixteen", "[kernel][loss]") {
+  const auto threads = [](std::int64_t rows) {
+    return lower(OpType::cross_entropy, {{{rows, 40}}, ids({rows})}).launches[1].cta.threads;
+  };
+  CHECK(threads(8) == 32);
+  CHECK(threads(2048) == 128);
+  CHECK(threads(169343) == 1024);
+}
+
 TEST_CASE("long rows are selected and scanned by the whole GPU", "[kernel][reduction]") {
   const Lowered one = lower(OpType::topk, {{{1, 1'000'000}}}, {{"k", i(10)}}, 2);
   CHECK(one.launches[0].name == "radixFindKthValues");
