@@ -83,6 +83,13 @@ void require_runnable(const Node& node, const RecurrentKernel& k, const arch::Gp
     throw UnsupportedError(
         fmt::format("node '{}': expected up to {} hidden units, got {}", one_line(node.id), kMostUnits, k.hidden));
   }
+  constexpr double kMostElements = 0x1p62;
+  const double gate_elements =
+      static_cast<double>(k.steps) * static_cast<double>(k.batch) * gates(k.cell) * static_cast<double>(k.hidden);
+  if (gate_elements > kMostElements) {
+    throw UnsupportedError(
+        fmt::format("node '{}': expected gates of at most 2^62 elements, got {:g}", one_line(node.id), gate_elements));
+  }
   if (gpu.has_tensor_path(k.math) || gpu.sm.cuda_core[k.math] > 0) return;
   throw UnsupportedError(fmt::format("{} cannot multiply in {}", gpu.name, to_string(k.math)));
 }

@@ -189,6 +189,8 @@ TEST_CASE("a cell that is called step by step is two products and a pointwise ke
 }
 
 TEST_CASE("no steps launch nothing and countless layers are refused in one line", "[kernel][recurrent]") {
+  CHECK_THROWS_AS(lowered({graph::OpType::lstm, 2000000000, 2000000000, 1, 1}, graph::OpType::lstm, v100()),
+                  UnsupportedError);
   CHECK(lowered({graph::OpType::gru, 0}, graph::OpType::gru, v100()).launches.empty());
   Layers l;
   graph::OpGraph g;
