@@ -59,6 +59,27 @@ bool between_products(const Node& node) {
   }
 }
 
+/// The product that makes the scores of `softmax` and what stands between; empty where no product does. Of several
+/// inputs (a mask beside the scores) those count that lead back to the product.
+std::vector<NodeId> score_nodes(const OpGraph& graph, const Node& softmax) {
+  std::vector<NodeId> members;
+  std::vector<NodeId> path;
+  const auto visit = [&](const auto& self, TensorId t) -> bool {
+    const NodeId at = graph.tensor(t).producer;
+    if (at == kNoNode || std::find(path.begin(), path.end(), at) != path.end()) return false;
+    path.push_back(at);
+    const Node& node = graph.node(at);
+    bool leads = node.op == OpType::matmul;
+    if (!leads && between_products(node)) {
+      for (const TensorId input : node.inputs) leads = self(self, input) || leads;
+    }
+    if (leads) members.push_back(at);
+    return leads;
+  };
+  visit(visit, softmax.inputs.front());
+  return members;
+}
+
 /// Unfused attention: from each softmax back to the product that makes its scores, and on to the one that reads it,
 /// that one included.
 Blocks attention_blocks(const OpGraph& graph) {
@@ -68,14 +89,8 @@ Blocks attention_blocks(const OpGraph& graph) {
   for (NodeId n = 0; n < blocks.size(); ++n) {
     const Node& softmax = graph.node(n);
     if (softmax.op != OpType::softmax || softmax.phase != Phase::forward) continue;
-    std::vector<NodeId> members;
-    NodeId at = graph.tensor(softmax.inputs.front()).producer;
-    while (at != kNoNode && between_products(graph.node(at)) && !graph.node(at).inputs.empty()) {
-      members.push_back(at);
-      at = graph.tensor(graph.node(at).inputs.front()).producer;
-    }
-    if (at == kNoNode || graph.node(at).op != OpType::matmul) continue;
-    members.push_back(at);
+    std::vector<NodeId> members = score_nodes(graph, softmax);
+    if (members.empty()) continue;
     std::vector<NodeId> onward{n};
     for (std::size_t i = 0; i < onward.size(); ++i) {
       if (graph.node(onward[i]).op == OpType::matmul) continue;
