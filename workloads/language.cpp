@@ -59,6 +59,10 @@ void wav2vec2_base(const BuildOptions& options, Workload& workload) {
   build_wav2vec2({.layers = 12, .hidden = 768, .heads = 12, .ffn = 3072}, options, workload);
 }
 
+void tft(const BuildOptions& options, Workload& workload) {
+  build_fusion_transformer({.series = 369}, options, workload);
+}
+
 constexpr ZooModel kModels[] = {
     {"electra-base", "electra", "ELECTRA base: pre-training of generator and discriminator", electra_base},
     {"electra-large", "electra", "ELECTRA large: pre-training of generator and discriminator", electra_large},
@@ -67,6 +71,7 @@ constexpr ZooModel kModels[] = {
     {"transformer-xl-large", "transformer_xl", "Transformer-XL large: 18 layers of width 1024, WikiText-103",
      transformer_xl_large},
     {"wav2vec2-base", "wav2vec2", "wav2vec 2.0 base with a head of 32 letters, 16 kHz audio", wav2vec2_base},
+    {"tft", "tft", "Temporal fusion transformer of width 128: 168 hours of 369 meters, 24 ahead", tft},
 };
 
 }  // namespace

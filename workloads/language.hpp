@@ -26,6 +26,15 @@ struct Wav2Vec2Config {
 };
 void build_wav2vec2(const Wav2Vec2Config& config, const BuildOptions& options, Workload& workload);
 
+/// Temporal fusion transformer over hourly series.
+struct FusionTransformerConfig {
+  Dim hidden = 128, heads = 4;
+  Dim past = 168, future = 24;  ///< Hours read and hours foretold.
+  Dim series = 0;               ///< Entities, each with an embedding of its own.
+  Dim known = 3;                ///< Variables known for all hours.
+};
+void build_fusion_transformer(const FusionTransformerConfig& config, const BuildOptions& options, Workload& workload);
+
 /// The vocabulary of WikiText-103 in clusters by frequency: [first, last) word of each.
 inline constexpr std::array<Dim, 5> kWordClusters{0, 19997, 39997, 199997, 267735};
 

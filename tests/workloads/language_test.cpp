@@ -112,4 +112,28 @@ TEST_CASE("wav2vec 2.0 has the published parameters and one frame per 320 sample
         "wav2vec2-base: expected --seq of at least the 400 samples that a frame sees, got 399");
 }
 
+TEST_CASE("the temporal fusion transformer is made of gated residual networks", "[workloads][language]") {
+  // From n to m through h = 128: n h + h, h^2 + h, 2 m (h + 1), a skip of n m + m where n is not m, a norm of 2 m (not
+  // of one number); a context adds h^2.
+  constexpr std::int64_t h = 128;
+  const auto gated = [](std::int64_t n, std::int64_t m, bool context) {
+    return n * h + h + h * h + h + 2 * m * (h + 1) + (n == m ? 0 : n * m + m) + (m == 1 ? 0 : 2 * m) +
+           (context ? h * h : 0);
+  };
+  const std::int64_t plain = gated(h, h, false);
+  const std::int64_t selection =
+      gated(h, 1, false) + gated(4 * h, 4, true) + gated(3 * h, 3, true) + (1 + 4 + 3) * plain;
+  const std::int64_t lstms = 2 * 4 * h * (2 * h + 2);
+  const std::int64_t gates = 3 * (2 * h * (h + 1) + 2 * h);
+  const std::int64_t attention = h * 9 * 32 + 32 * h;
+  const std::int64_t embeddings = 369 * h + 2 * 4 * h;
+  const Workload workload = load("tft");
+  CHECK(workload.parameters ==
+        selection + 4 * plain + gated(h, h, true) + plain + lstms + gates + attention + embeddings + 3 * h + 3);
+  CHECK(workload.graph.tensor(workload.graph.outputs.front()).shape == graph::Shape{1, 24, 3});
+  Workload training = load("tft", true, 4);
+  graph::append_backward(training.graph, {});
+  CHECK(test::count_ops(training, graph::OpType::rnn_backward) == 2);
+}
+
 }  // namespace voltaic::workloads
