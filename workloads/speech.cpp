@@ -27,6 +27,9 @@ constexpr ZooModel kModels[] = {
     {"fastpitch", "speech", "FastPitch: 6 + 6 feed-forward transformer layers of width 384", build_fastpitch},
     {"hifigan", "speech", "HiFi-GAN v1: a training step of generator and discriminators", build_hifigan},
     {"hifigan-generator", "speech", "HiFi-GAN v1 generator: mel frames to audio", build_hifigan_generator},
+    {"tacotron2-waveglow", "speech", "Text to audio: Tacotron 2, then WaveGlow", build_tacotron2_waveglow},
+    {"fastpitch-waveglow", "speech", "Text to audio: FastPitch, then WaveGlow", build_fastpitch_waveglow},
+    {"fastpitch-hifigan", "speech", "Text to audio: FastPitch, then the HiFi-GAN generator", build_fastpitch_hifigan},
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ inline constexpr Dim kSamplesPerFrame = 256;
 inline constexpr Dim kMeanClipFrames = 566;
 inline constexpr Dim kMeanClipCharacters = 100;
 inline constexpr Dim kCharacters = 148;
+inline constexpr Dim kWaveglowChannels = 256;
 
 /// Convolution over time with a weight kept as direction and length [Salimans16]: put together on each pass of
 /// training, folded in inference. Bias included.
@@ -27,6 +28,13 @@ TensorId weight_normed_transposed(GraphWriter& w, const std::string& name, Tenso
 /// "a.b" and a number.
 std::string numbered(const std::string& name, Dim number);
 
+/// Networks as parts of a graph. In training each sets or adds to the loss of the graph (`add_loss`).
+void add_loss(GraphWriter& w, TensorId term);
+TensorId tacotron2(GraphWriter& w, const LengthSizes& sizes, Dim characters);  ///< Mel frames [B, 80, T].
+TensorId fastpitch(GraphWriter& w, const LengthSizes& sizes, Dim characters);  ///< Mel frames [B, T, 80].
+TensorId waveglow(GraphWriter& w, TensorId mel, Dim channels);                 ///< Of mel [B, 80, T].
+TensorId hifigan_generator(GraphWriter& w, TensorId mel);
+
 void build_jasper(const BuildOptions& options, Workload& workload);
 void build_quartznet(const BuildOptions& options, Workload& workload);
 void build_tacotron2(const BuildOptions& options, Workload& workload);
@@ -34,5 +42,9 @@ void build_waveglow(const BuildOptions& options, Workload& workload);
 void build_fastpitch(const BuildOptions& options, Workload& workload);
 void build_hifigan(const BuildOptions& options, Workload& workload);
 void build_hifigan_generator(const BuildOptions& options, Workload& workload);
+/// Text to audio by two networks one after the other.
+void build_tacotron2_waveglow(const BuildOptions& options, Workload& workload);
+void build_fastpitch_waveglow(const BuildOptions& options, Workload& workload);
+void build_fastpitch_hifigan(const BuildOptions& options, Workload& workload);
 
 }  // namespace voltaic::workloads

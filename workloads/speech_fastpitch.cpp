@@ -163,16 +163,13 @@ void loss(GraphWriter& w, TensorId frames, const std::vector<Curve>& curves, Ten
     const TensorId error = w.apply(OpType::mse_loss, curve.name, {curve.predicted, curve.known});
     total = w.apply(OpType::add, "with_" + curve.name, {total, error});
   }
-  w.graph().loss = w.apply(OpType::add, "total", {total, alignment});
+  add_loss(w, w.apply(OpType::add, "total", {total, alignment}));
 }
 
 }  // namespace
 
-void build_fastpitch(const BuildOptions& options, Workload& workload) {
-  const LengthSizes sizes = resolve_length(options, kMeanClipFrames, "mel frames", workload, {"text"});
-  const Dim characters = resolve_dim(options, "text", kMeanClipCharacters);
+TensorId fastpitch(GraphWriter& w, const LengthSizes& sizes, Dim characters) {
   const bool training = sizes.training;
-  GraphWriter w(workload.graph, workload.name, training);
   const TensorId ids = w.input("text", {sizes.batch, characters}, DataType::int64);
   const Lengths said = lengths_of(w, "text", sizes.batch, characters);
   w.scope("encoder");
@@ -203,7 +200,13 @@ void build_fastpitch(const BuildOptions& options, Workload& workload) {
   w.scope("projection");
   const TensorId out = w.linear("linear", x, kMelChannels, true);
   if (training) loss(w, out, curves, alignment);
-  finish(workload, out);
+  return out;
+}
+
+void build_fastpitch(const BuildOptions& options, Workload& workload) {
+  const LengthSizes sizes = resolve_length(options, kMeanClipFrames, "mel frames", workload, {"text"});
+  GraphWriter w(workload.graph, workload.name, sizes.training);
+  finish(workload, fastpitch(w, sizes, resolve_dim(options, "text", kMeanClipCharacters)));
 }
 
 }  // namespace voltaic::workloads

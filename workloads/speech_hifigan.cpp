@@ -232,17 +232,22 @@ void build(bool with_discriminators, const BuildOptions& options, Workload& work
                                            "mel frames of 256 samples", workload);
   GraphWriter w(workload.graph, workload.name, sizes.training);
   const TensorId mel = w.input("mel", {sizes.batch, kMelChannels, sizes.length});
+  if (!sizes.training || !with_discriminators) return finish(workload, hifigan_generator(w, mel));
   const TensorId audio = generate(w, mel);
-  if (sizes.training && with_discriminators) {
-    train(w, audio, mel);
-  } else if (sizes.training) {
-    w.scope("loss");
-    w.graph().loss = w.apply(OpType::mse_loss, "mse", {audio, w.input("audio", w.shape(audio))});
-  }
+  train(w, audio, mel);
   finish(workload, audio);
 }
 
 }  // namespace
+
+TensorId hifigan_generator(GraphWriter& w, TensorId mel) {
+  const TensorId audio = generate(w, mel);
+  if (w.training()) {
+    w.scope("generator.loss");
+    add_loss(w, w.apply(OpType::mse_loss, "mse", {audio, w.input("audio", w.shape(audio))}));
+  }
+  return audio;
+}
 
 void build_hifigan(const BuildOptions& options, Workload& workload) {
   build(true, options, workload);

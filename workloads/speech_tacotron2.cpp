@@ -201,20 +201,17 @@ void loss(GraphWriter& w, TensorId mel, TensorId corrected, TensorId gates) {
   const TensorId before = w.apply(OpType::mse_loss, "before", {mel, target});
   const TensorId after = w.apply(OpType::mse_loss, "after", {corrected, target});
   const TensorId both = w.apply(OpType::add, "mel", {before, after});
-  w.graph().loss = w.apply(OpType::add, "total", {both, w.apply(OpType::bce_loss, "gate", {gates, ends})});
+  add_loss(w, w.apply(OpType::add, "total", {both, w.apply(OpType::bce_loss, "gate", {gates, ends})}));
 }
 
 }  // namespace
 
-void build_tacotron2(const BuildOptions& options, Workload& workload) {
-  const LengthSizes sizes = resolve_length(options, kMeanClipFrames, "mel frames", workload, {"text"});
+TensorId tacotron2(GraphWriter& w, const LengthSizes& sizes, Dim characters) {
   if (sizes.length > kMostSteps) {
-    throw ConfigError(workload.name, "",
+    throw ConfigError(w.graph().name, "",
                       fmt::format("expected --seq up to {} mel frames (each is a step of the decoder), got {}",
                                   kMostSteps, sizes.length));
   }
-  const Dim characters = resolve_dim(options, "text", kMeanClipCharacters);
-  GraphWriter w(workload.graph, workload.name, sizes.training);
   const TensorId memory = encode(w, sizes.batch, characters);
   w.scope("attention");
   const TensorId processed = w.linear("memory", memory, kAttention, false);
@@ -225,7 +222,14 @@ void build_tacotron2(const BuildOptions& options, Workload& workload) {
   const TensorId mel = w.contiguous("mel.packed", w.transpose("mel", all.frame, {1, 2, 0}));
   const TensorId corrected = postnet(w, mel);
   if (sizes.training) loss(w, mel, corrected, all.gate);
-  finish(workload, corrected);
+  return corrected;
+}
+
+void build_tacotron2(const BuildOptions& options, Workload& workload) {
+  const LengthSizes sizes = resolve_length(options, kMeanClipFrames, "mel frames", workload, {"text"});
+  workload.graph.name = workload.name;
+  GraphWriter w(workload.graph, workload.name, sizes.training);
+  finish(workload, tacotron2(w, sizes, resolve_dim(options, "text", kMeanClipCharacters)));
 }
 
 }  // namespace voltaic::workloads

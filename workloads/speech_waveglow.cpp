@@ -111,13 +111,13 @@ TensorId to_noise(GraphWriter& w, TensorId x, TensorId mel, Dim channels) {
     likelihood.add(w, "likelihood", w.apply(OpType::reduce_sum, "sum", {log_scale}));
     x = concat(w, "joined", {first, y});
   }
-  w.scope("loss");
+  w.scope("likelihood");
   noise.push_back(x);
   const TensorId z = concat(w, "noise", noise);
   const TensorId energy = w.apply(OpType::reduce_sum, "sum", {w.apply(OpType::mul, "square", {z, z})});
   const TensorId scaled = w.scalar(OpType::div_scalar, "scaled", energy, 2);
   const TensorId total = w.apply(OpType::sub, "negative_likelihood", {scaled, likelihood.sum});
-  w.graph().loss = w.scalar(OpType::div_scalar, "mean", total, static_cast<double>(w.graph().tensor(z).elements()));
+  add_loss(w, w.scalar(OpType::div_scalar, "mean", total, static_cast<double>(w.graph().tensor(z).elements())));
   return z;
 }
 
@@ -142,18 +142,23 @@ TensorId to_audio(GraphWriter& w, Dim batch, Dim groups, TensorId mel, Dim chann
 
 }  // namespace
 
+TensorId waveglow(GraphWriter& w, TensorId mel, Dim channels) {
+  const Dim batch = w.dim(mel, 0);
+  const TensorId conditions = condition(w, mel);
+  const Dim groups = w.dim(conditions, 2);
+  if (!w.training()) return to_audio(w, batch, groups, conditions, channels);
+  const TensorId audio = w.input("audio", {batch, groups, kGroup});
+  w.scope("audio");
+  const TensorId grouped = w.contiguous("grouped", w.transpose("channels", audio, {0, 2, 1}));
+  return to_noise(w, grouped, conditions, channels);
+}
+
 void build_waveglow(const BuildOptions& options, Workload& workload) {
   const LengthSizes sizes = resolve_length(options, options.training ? kTrainingFrames : kMeanClipFrames,
                                            "mel frames of 256 samples", workload, {"channels"});
-  const Dim channels = resolve_dim(options, "channels", 256);
   GraphWriter w(workload.graph, workload.name, sizes.training);
-  const TensorId mel = condition(w, w.input("mel", {sizes.batch, kMelChannels, sizes.length}));
-  const Dim groups = w.dim(mel, 2);
-  if (!sizes.training) return finish(workload, to_audio(w, sizes.batch, groups, mel, channels));
-  const TensorId audio = w.input("audio", {sizes.batch, groups, kGroup});
-  w.scope("audio");
-  const TensorId grouped = w.contiguous("grouped", w.transpose("channels", audio, {0, 2, 1}));
-  finish(workload, to_noise(w, grouped, mel, channels));
+  const TensorId mel = w.input("mel", {sizes.batch, kMelChannels, sizes.length});
+  finish(workload, waveglow(w, mel, resolve_dim(options, "channels", kWaveglowChannels)));
 }
 
 }  // namespace voltaic::workloads

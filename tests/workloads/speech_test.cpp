@@ -105,9 +105,19 @@ TEST_CASE("vocoders draw 256 samples per frame", "[workloads][speech]") {
   CHECK(output(of_length("fastpitch", 10)).shape == graph::Shape{1, 10, 80});
 }
 
+TEST_CASE("text to audio is two networks one after the other", "[workloads][speech]") {
+  const auto macs = [](const std::string& name) { return test::macs(of_length(name, 20)); };
+  CHECK_THAT(macs("tacotron2-waveglow"), WithinRel(macs("tacotron2") + macs("waveglow"), 1e-12));
+  CHECK_THAT(macs("fastpitch-waveglow"), WithinRel(macs("fastpitch") + macs("waveglow"), 1e-12));
+  CHECK_THAT(macs("fastpitch-hifigan"), WithinRel(macs("fastpitch") + macs("hifigan-generator"), 1e-12));
+  CHECK(of_length("fastpitch-hifigan", 20).parameters == 45261395 + 13926017);
+  CHECK(output(of_length("fastpitch-hifigan", 20)).shape == graph::Shape{1, 1, 5120});
+}
+
 TEST_CASE("training of speech networks reaches every parameter", "[workloads][speech][backward]") {
   for (const std::string name :
-       {"jasper", "quartznet", "tacotron2", "waveglow", "fastpitch", "hifigan", "hifigan-generator"}) {
+       {"jasper", "quartznet", "tacotron2", "waveglow", "fastpitch", "hifigan", "hifigan-generator",
+        "tacotron2-waveglow", "fastpitch-waveglow", "fastpitch-hifigan"}) {
     CAPTURE(name);
     CHECK(test::untrained(of_length(name, 8, true)).empty());
   }
