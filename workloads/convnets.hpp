@@ -32,5 +32,6 @@ void build_unet_industrial(const BuildOptions& options, Workload& workload);
 void build_unet3d(const BuildOptions& options, Workload& workload);
 void build_nnunet_2d(const BuildOptions& options, Workload& workload);
 void build_nnunet_3d(const BuildOptions& options, Workload& workload);
+void build_vnet(const BuildOptions& options, Workload& workload);
 
 }  // namespace voltaic::workloads
