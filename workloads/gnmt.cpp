@@ -33,6 +33,9 @@ class Gnmt {
       smoothed_loss(w_, w_.reshape("view", logits, {s_.target * s_.rows(), kVocab}), kSmoothing);
     }
     finish(workload_, s_.tokens.phase == RunPhase::whole ? logits : choose_tokens(w_, s_, by_answer(logits)));
+    workload_.context = s_.cached();
+    workload_.kv_cache_elements_per_token = kHidden;  // the encoded source alone; states are as small as one token
+    if (s_.tokens.phase != RunPhase::whole) workload_.kv_cache_tokens = s_.rows() * s_.source;
   }
 
  private:
@@ -131,7 +134,7 @@ class Gnmt {
     w_.parameter("rnn0", {2, kGates, 2 * kHidden + 2});
     w_.parameter("rnn1", {kGates, 3 * kHidden + 2});
     w_.parameter("rnn2", {kLayers - 2, kGates, 2 * kHidden + 2});
-    return w_.buffer("encoded_source", {s_.source, s_.rows(), kHidden});
+    return w_.buffer("kv_cache.encoded_source", {s_.source, s_.rows(), kHidden});
   }
 
   const PairSizes& s_;
