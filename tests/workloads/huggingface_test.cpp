@@ -163,4 +163,23 @@ TEST_CASE("defaults that were taken are stated", "[workloads][huggingface]") {
         workload.assumptions.end());
 }
 
+TEST_CASE("a configuration names its head and the width of its embeddings", "[workloads][huggingface]") {
+  Json config = bert();
+  const std::int64_t plain = parameters(config);
+  config["architectures"] = {"BertForQuestionAnswering"};
+  // No pooler of 1024^2 + 1024; two scores per token.
+  CHECK(parameters(config) == plain - (1024 * 1024 + 1024) + 2 * 1024 + 2);
+  config["architectures"] = {7, nullptr, "BertForMaskedLM"};
+  CHECK(parameters(config) == plain);
+  CHECK(with(bert(), "architectures", "BertForQuestionAnswering") ==
+        "config.json: /architectures: expected an array, got \"BertForQuestionAnswering\"");
+  config["model_type"] = "electra";
+  config["architectures"] = {"ElectraForQuestionAnswering"};
+  config["embedding_size"] = 1024;
+  const std::int64_t wide = parameters(config);
+  config["embedding_size"] = 128;
+  // Tables and norm of 128 instead of 1024 columns, a dense layer to 1024.
+  CHECK(parameters(config) == wide - (30522 + 512 + 2 + 2) * (1024 - 128) + 128 * 1024 + 1024);
+}
+
 }  // namespace voltaic::workloads
