@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "arch/units/embedded.hpp"
@@ -155,11 +156,13 @@ PublishedEntry read_entry(const Reader& in) {
 }
 
 PublishedHost read_host(const Reader& in) {
-  in.only({"framework", "mode", "profile", "gpu", "scale", "step_s", "sample_s", "note"});
+  in.only({"model", "framework", "mode", "profile", "flags", "gpu", "scale", "step_s", "sample_s", "note"});
   PublishedHost host;
+  host.model = in.text("model");
   host.framework = in.text("framework");
   host.mode = in.text("mode");
   host.profile = in.text("profile");
+  host.flags = in.text("flags");
   host.gpu = in.text("gpu");
   host.scale = in.number("scale", 1);
   host.step_s = in.number("step_s", 0);
@@ -179,10 +182,18 @@ void apply_defaults(const Reader& in, PublishedEntry& entry) {
   }
 }
 
+/// Files of one source add up: its entries, and its hosts, which are fitted.
 std::vector<PublishedMap> read_shipped() {
   std::vector<PublishedMap> maps;
   for (const EmbeddedFile& file : embedded_published()) {
-    maps.push_back(parse_published_map(file.text, std::string(file.name)));
+    PublishedMap part = parse_published_map(file.text, std::string(file.name));
+    const auto at = std::find_if(maps.begin(), maps.end(), [&](const auto& map) { return map.source == part.source; });
+    if (at == maps.end()) {
+      maps.push_back(std::move(part));
+      continue;
+    }
+    std::move(part.entries.begin(), part.entries.end(), std::back_inserter(at->entries));
+    std::move(part.hosts.begin(), part.hosts.end(), std::back_inserter(at->hosts));
   }
   return maps;
 }
@@ -218,7 +229,8 @@ const PublishedEntry* PublishedMap::find(const PublishedRow& row) const {
 PublishedHost PublishedMap::host_of(const PublishedRow& row, std::string_view profile, std::string_view gpu) const {
   const auto is = [](const std::string& wanted, std::string_view have) { return wanted.empty() || wanted == have; };
   for (const PublishedHost& host : hosts) {
-    if (is(host.framework, row.framework) && is(host.mode, row.mode) && is(host.profile, profile) &&
+    if (is(host.model, row.model) && is(host.framework, row.framework) &&
+        row.flags.find(host.flags) != std::string::npos && is(host.mode, row.mode) && is(host.profile, profile) &&
         gpu.starts_with(host.gpu)) {
       return host;
     }
@@ -234,14 +246,15 @@ PublishedMap parse_published_map(std::string_view text, const std::string& file)
   PublishedMap map;
   map.source = in.text("source");
   const Json* entries = in.find("entries");
-  if (entries == nullptr || !entries->is_array()) in.refuse("entries", "a list");
-  for (std::size_t i = 0; i < entries->size(); ++i) {
+  const Json* hosts = in.find("hosts");
+  if (entries == nullptr && hosts == nullptr) in.refuse("entries", "a list");
+  if (entries != nullptr && !entries->is_array()) in.refuse("entries", "a list");
+  for (std::size_t i = 0; entries != nullptr && i < entries->size(); ++i) {
     map.entries.push_back(read_entry(Reader((*entries)[i], file, fmt::format("/entries/{}", i))));
     if (const Json* defaults = in.find("defaults")) {
       apply_defaults(Reader(*defaults, file, "/defaults"), map.entries.back());
     }
   }
-  const Json* hosts = in.find("hosts");
   if (hosts != nullptr && !hosts->is_array()) in.refuse("hosts", "a list");
   for (std::size_t i = 0; hosts != nullptr && i < hosts->size(); ++i) {
     map.hosts.push_back(read_host(Reader((*hosts)[i], file, fmt::format("/hosts/{}", i))));

@@ -62,10 +62,11 @@ struct PublishedEntry {
 /// The host of a framework as the source ran it, against the hosts that the calibration was measured on. Fitted on fit
 /// rows; README.md of the mappings has the figures. The first that matches counts.
 struct PublishedHost {
-  std::string framework, mode, profile, gpu;  ///< Empty matches all; gpu is the beginning of our name.
-  double scale = 1;                           ///< Of dispatch and launch times.
-  double step_s = 0;                          ///< Around each step, while the GPU waits: loop, metrics, session.
-  double sample_s = 0;                        ///< The same for each sample: inputs that nothing prefetches.
+  std::string model, framework, mode, profile, flags;  ///< Empty matches all; flags is a part.
+  std::string gpu;                                     ///< The beginning of our name.
+  double scale = 1;                                    ///< Of dispatch and launch times.
+  double step_s = 0;    ///< Around each step, while the GPU waits: loop, metrics, session.
+  double sample_s = 0;  ///< The same for each sample: inputs that nothing prefetches.
 };
 
 struct PublishedMap {

@@ -33,7 +33,9 @@ std::string precision_of(const PublishedRow& row, const PublishedEntry& entry, c
   if (const auto own = entry.precision.find(row.precision); own != entry.precision.end()) return own->second;
   if (row.precision == "FP32" || row.precision == "TF32") return is_ampere_or_later(request.gpu) ? "tf32" : "fp32";
   if (row.precision == "mixed" || row.precision == "AMP") return "mixed-fp16";
-  if (row.precision == "FP16") return request.training ? "mixed-fp16" : "fp16";
+  // TensorFlow's scripts call automatic mixed precision FP16.
+  if (row.precision == "FP16")
+    return request.training || row.framework.starts_with("TensorFlow") ? "mixed-fp16" : "fp16";
   if (row.precision == "BF16") return request.training ? "mixed-bf16" : "bf16";
   if (row.precision == "INT8") return "int8";
   return "";
