@@ -15,6 +15,10 @@ namespace {
 const std::string kZero =
     "ZeRO: the same batch on each GPU; communication at most, over the GPU's own links without overlap";
 
+bool is_zero(const FitChange& c) {
+  return c.what.starts_with("ZeRO");
+}
+
 std::string gib(std::int64_t bytes) {
   return format_gib(static_cast<double>(bytes));
 }
@@ -85,10 +89,9 @@ std::string changes(const Fit& f, const PageStyle& style) {
   table.column("", Align::left, true);
   for (const auto& c : f.changes) {
     table.row({c.what, gib(c.memory_bytes), gib(c.capacity_bytes),
-               c.time_ratio ? fmt::format("x{:.2f}", *c.time_ratio) : "-", c.note});
+               c.time_ratio ? fmt::format("x{:.2f}", *c.time_ratio) : "-", is_zero(c) ? "" : c.note});
   }
-  const bool zero =
-      std::any_of(f.changes.begin(), f.changes.end(), [](const FitChange& c) { return c.what.starts_with("ZeRO"); });
+  const bool zero = std::any_of(f.changes.begin(), f.changes.end(), is_zero);
   std::string out = table.render(style) + "  time per sample against the request as asked, as if that fitted\n";
   if (zero) out += wrap(kZero, style.width, "  ");
   return out;

@@ -233,12 +233,18 @@ Seconds Changes::communication(const report::MemoryUse& use, int stage, std::int
   return Seconds{rate > 0 ? (stage == 3 ? 3 : 2) * half * model * others / rate : 0};
 }
 
+/// On top of the request; where that never suffices, on top of recomputed activations, then of single samples too.
 void Changes::try_zero() {
   const std::size_t before = found_.size();
   try_zero(request_, "");
   if (found_.size() > before || request_.recompute != graph::Recompute::none) return;
-  const Change full = change("recompute", "full");
-  if (!suffices(full)) try_zero(full.applied(request_), " with " + full.what());
+  Change base = change("recompute", "full");
+  if (suffices(base)) return;
+  try_zero(base.applied(request_), " with " + base.what());
+  const Kind micro = micro_batches();
+  if (found_.size() > before || micro.empty()) return;
+  base = both(base, micro.back());
+  if (!suffices(base)) try_zero(base.applied(request_), " with " + base.what());
 }
 
 void Changes::try_zero(const Request& base, const std::string& with) {

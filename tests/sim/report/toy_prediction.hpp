@@ -77,7 +77,7 @@ inline report::Prediction toy_prediction() {
   p.peak_name = "fp32";
   p.model_flop_utilization = 1e-4;
   p.memory.weights = 1 << 20;
-  p.capacity_bytes = std::int64_t{1} << 34;
+  p.memory.capacity = std::int64_t{1} << 34;
   p.energy_j.reason = p.average_power_w.reason = p.co2_g.reason = "no power model";
   p.cost_usd.value = 1.5e-8;
   p.bound[static_cast<std::size_t>(kernel::Bound::fma)] = 0.5;
