@@ -64,21 +64,26 @@ kernel::ConvKernel ConvChoice::choose_square(const kernel::ConvProblem& problem)
 kernel::ConvKernel ConvChoice::operator()(const kernel::ConvProblem& problem) const {
   if (square_.applies(problem)) return choose_square(problem);
   const bool tensor = gpu_.has_tensor_path(problem.math);
-  const ConvMachine machine = conv_machine(gpu_, problem.math, tensor);
+  ConvMachine machine = conv_machine(gpu_, problem.math, tensor);
+  // Kernels with a bias are weighed as on the board that the library was tuned on.
+  if (!tensor && square_.tuned_balance() > 0) {
+    machine.dram = square_.tuned_balance() * machine.sms * machine.fp32_lanes * machine.clock;
+  }
   ConvCandidate best;
   double least = std::numeric_limits<double>::infinity();
   for (const auto& candidate : general_.candidates(problem, tensor)) {
-    const double time = general_.time(problem, candidate, tensor, machine).time;
-    if (time < least) {
-      least = time;
+    const double score = general_.bias(problem, candidate) * general_.time(problem, candidate, tensor, machine).time;
+    if (score < least) {
+      least = score;
       best = candidate;
     }
   }
   kernel::ConvKernel kernel;
   kernel.problem = problem;
   kernel.algorithm = best.algorithm;
-  const bool depthwise = best.algorithm == kernel::ConvAlgorithm::direct_depthwise;
-  set_tile(kernel.tile, best.tile_m, best.tile_n, tensor && !depthwise);
+  const bool direct = best.algorithm == kernel::ConvAlgorithm::direct_depthwise ||
+                      best.algorithm == kernel::ConvAlgorithm::implicit_gemm;
+  set_tile(kernel.tile, best.tile_m, best.tile_n, tensor && !direct);
   kernel.tile.split_k = best.split_k;
   return kernel;
 }

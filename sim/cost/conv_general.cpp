@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "sim/cost/conv_general.hpp"
 
+#include <algorithm>
+
+#include "sim/cost/conv_transform.hpp"
 #include "sim/kernel/conv_shape.hpp"
 
 namespace voltaic::cost {
@@ -11,87 +14,67 @@ using kernel::ConvAlgorithm;
 using kernel::ConvPass;
 using kernel::ConvProblem;
 
-struct TileSize {
-  int m, n;
-};
-constexpr std::array<TileSize, 7> kTensorTiles{
-    {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 64}}};
-constexpr std::array<TileSize, 4> kSimtTiles{{{128, 128}, {128, 64}, {128, 32}, {32, 32}}};
 constexpr std::array<int, 14> kSplits{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128};
-constexpr double kLeastMiss = 0.15;  ///< Some of the traffic always misses L2: part of the fitted law.
-constexpr double kFusedPrologue = 3400, kNonfusedPrologue = 800,
-                 kFusedTile = 16384;  ///< Fitted with the law [DEEPBENCH].
-
-ConvTuning read_tuning(const arch::ParameterTree& section, const std::string& pass) {
-  const auto tree = section.at(pass);
-  ConvTuning t;
-  t.efficiency = tree.number("eff");
-  t.tile_power = tree.number("g");
-  t.prologue = tree.number("a_cycles");
-  t.fill = tree.number("l");
-  t.traffic = tree.number("f_bytes");
-  t.layout = tree.number_or("f_layout", 0);
-  t.few_channels = tree.number_or("f_few_channels", 1);
-  t.reduce_s = tree.number_or("reduce_s", 0);
-  t.reduce_traffic = tree.number_or("f_reduce", 0);
-  t.stride = tree.number_or("f_stride", 1);
-  t.stride_1x1 = tree.number_or("f_stride_1x1", 1);
-  t.fused = tree.number_or("eff_fused", 0);
-  t.nonfused = tree.number_or("eff_nonfused", 0);
-  t.filter_transform = tree.number_or("f_filter", 0);
-  t.gap_s = tree.number_or("gap_s", 0);
-  return t;
-}
+constexpr double kVectorBytes = 16;
 
 double padded(double channels, double multiple) {
   return std::ceil(channels / multiple) * multiple;
 }
 
-/// k step of the main loop in elements: 8 on FMA lanes; on tensor cores 64 bytes of each operand row.
-double k_step(const ConvProblem& p, bool tensor_cores) {
-  return tensor_cores ? 64 / std::clamp(p.element_bytes, 0.5, 8.0) : 8;
+double element_bytes(const ConvProblem& p) {
+  return std::clamp(p.element_bytes, 0.5, 8.0);
 }
 
-/// The implicit product with channels padded to 16-byte vectors, as tensor-core kernels need them.
-kernel::ImplicitGemm product_of(const ConvProblem& p, bool tensor_cores) {
+/// k step of the main loop in elements: 8 on FMA lanes; on tensor cores 64 bytes of each operand row.
+double k_step(const ConvProblem& p, bool tensor_cores) {
+  return tensor_cores ? 64 / element_bytes(p) : 8;
+}
+
+/// The implicit product as tensor-core kernels run it: outputs padded to 16-byte vectors, and the channels under each
+/// filter tap to what the main loop reads at once.
+kernel::ImplicitGemm product_of(const ConvProblem& p, bool tensor_cores, const ConvTuning& t) {
   kernel::ImplicitGemm g = kernel::implicit_gemm(p);
   if (!tensor_cores) return g;
-  const double vector = 16 / std::clamp(p.element_bytes, 0.5, 8.0);
+  const double vector = kVectorBytes / element_bytes(p);
+  // Groups are many and narrow: their kernels pad to vectors only.
+  const double block = p.groups > 1 ? vector : std::max(vector, t.channel_bytes / element_bytes(p));
   const double filter = kernel::spatial(p.filter);
   if (p.pass == ConvPass::wgrad) {
     g.m = padded(g.m, vector);
-    g.n = padded(g.n / filter, vector) * filter;
+    g.n = padded(g.n / filter, block) * filter;
   } else {
     g.n = padded(g.n, vector);
-    g.k = padded(g.k / filter, vector) * filter;
+    g.k = padded(g.k / filter, block) * filter;
   }
   return g;
 }
 
+bool is_strided_dgrad(const ConvProblem& p) {
+  return p.pass == ConvPass::dgrad && kernel::spatial(p.stride) > 1;
+}
+
 /// Zeros between strided outputs are not all skipped by the data gradient.
 double strided_depth(const ConvProblem& p, const ConvTuning& t) {
-  if (p.pass != ConvPass::dgrad || kernel::spatial(p.stride) == 1) return 1;
+  if (!is_strided_dgrad(p)) return 1;
   return kernel::spatial(p.filter) > 1 ? t.stride : t.stride_1x1;
 }
 
-bool few_channels(const ConvProblem& p, bool tensor_cores) {
-  return p.groups == 1 && static_cast<double>(p.c) < (tensor_cores ? 16 / p.element_bytes : 8);
+bool has_direct_dgrad(const ConvProblem& p) {
+  return p.pass == ConvPass::dgrad && p.groups == 1 && p.c < 8;
 }
 
-bool has_direct_dgrad(const ConvProblem& p, bool tensor_cores) {
-  return p.pass == ConvPass::dgrad && few_channels(p, tensor_cores) && !tensor_cores;
-}
-
-double outputs_per_tile(const ConvProblem& p) {
-  return p.filter[1] == 5 ? 5 : 4;
+/// Gradients that tensor-core kernels do not take: of a single channel's filters, and with padding beyond the filter.
+bool falls_back(const ConvProblem& p) {
+  if (p.pass == ConvPass::forward || p.groups > 1) return false;
+  return kernel::is_padded_beyond_filter(p) || (p.pass == ConvPass::wgrad && p.c == 1);
 }
 
 /// Implicit product of all groups in one grid.
 ///     time = waves(ceil(m/tm) ceil(n/tn) z, k/z) with fb (I+O+W) miss bytes, + layout passes, + the reduction of a
-///     split k
+///     split k, + the scattering of a strided 1x1 data gradient
 ConvTime product_time(const ConvProblem& p, const ConvCandidate& c, bool tensor_cores, const ConvTuning& t,
                       const ConvMachine& m) {
-  const auto g = product_of(p, tensor_cores);
+  const auto g = product_of(p, tensor_cores, t);
   const auto bytes = kernel::conv_bytes(p);
   const double z = c.split_k;
   const double tile = static_cast<double>(c.tile_m) * c.tile_n;
@@ -101,14 +84,14 @@ ConvTime product_time(const ConvProblem& p, const ConvCandidate& c, bool tensor_
   w.k_step = k_step(p, tensor_cores);
   w.tile = tile;
   w.efficiency = t.efficiency * std::pow(std::min(1.0, tile / (tensor_cores ? 32768 : 8192)), t.tile_power);
-  if (tensor_cores && few_channels(p, true)) w.efficiency /= t.few_channels;
   w.prologue = t.prologue;
   w.fill = t.fill;
   w.even = 0.1;
-  ConvTime time = wave_time(w, t.traffic * bytes.total() * conv_miss(bytes.total(), m.l2, kLeastMiss), m);
+  ConvTime time = wave_time(w, t.traffic * bytes.total() * conv_miss(bytes.total(), m.l2, kLeastConvMiss), m);
   time.l2_bytes = p.element_bytes * w.ctas * (c.tile_m + c.tile_n) * w.k + bytes.total();
   double extra = 0;
   if (tensor_cores && !p.channels_last) extra += t.layout * 2 * (bytes.input + bytes.output);
+  if (is_strided_dgrad(p) && kernel::spatial(p.filter) == 1) extra += t.scatter * bytes.input;
   if (c.split_k > 1) {
     extra += t.reduce_traffic * 4 * z * g.m * g.n * static_cast<double>(p.groups);
     time.time += t.reduce_s;
@@ -119,58 +102,11 @@ ConvTime product_time(const ConvProblem& p, const ConvCandidate& c, bool tensor_
   return time;
 }
 
-ConvTime fused_time(const ConvProblem& p, const ConvTuning& t, const ConvMachine& m) {
-  const auto shape = kernel::winograd_shape(p);
-  const auto bytes = kernel::conv_bytes(p);
-  TileWaves w;
-  w.ctas = kernel::fused_winograd_ctas(shape, false);
-  w.k = shape.in;
-  w.tile = kFusedTile;
-  w.efficiency = t.fused;
-  w.prologue = kFusedPrologue;
-  w.fill = t.fill;
-  ConvTime time = wave_time(w, t.traffic * bytes.total() * conv_miss(bytes.total(), m.l2, kLeastMiss), m);
-  time.l2_bytes = bytes.total() + p.element_bytes * w.ctas * 468 * shape.in;
-  return time;
-}
-
-/// Transforms to V and U, 36 or 81 products to M, and back; for the filter gradient the products are ci x co over
-/// tiles.
-ConvTime nonfused_time(const ConvProblem& p, const ConvCandidate& c, const ConvTuning& t, const ConvMachine& m) {
-  const bool wgrad = p.pass == ConvPass::wgrad;
-  const auto s = kernel::winograd_shape(p);
-  const auto bytes = kernel::conv_bytes(p);
-  const double side = outputs_per_tile(p) + static_cast<double>(p.filter[1]) - 1;
-  const double products = side * side;
-  const double tiles = kernel::winograd_tiles(s, outputs_per_tile(p));
-  const double v = products * p.element_bytes * tiles * s.in;
-  const double u = products * p.element_bytes * s.in * s.out;
-  const double o = products * p.element_bytes * tiles * s.out;
-  const double image = p.pass == ConvPass::dgrad ? bytes.output : bytes.input;
-  const double result = p.pass == ConvPass::dgrad ? bytes.input : bytes.output;
-  TileWaves w;
-  w.ctas = products * std::ceil((wgrad ? s.out : tiles) / c.tile_m) * std::ceil((wgrad ? s.in : s.out) / c.tile_n);
-  w.k = wgrad ? tiles : s.in;
-  w.tile = static_cast<double>(c.tile_m) * c.tile_n;
-  w.efficiency = t.nonfused;
-  w.prologue = kNonfusedPrologue;
-  w.fill = t.fill;
-  const double work = v + u + o;
-  ConvTime time = wave_time(w, work * conv_miss(work, m.l2, kLeastMiss), m);
-  const double extra = 1.4 * (image + v) * conv_miss(v, m.l2, kLeastMiss) +
-                       (wgrad ? 1.4 : 1.1) * (o + result) * conv_miss(o, m.l2, kLeastMiss) +
-                       (wgrad ? 0.45 : 1) * t.filter_transform * u * conv_miss(u, m.l2, kLeastMiss);
-  time.time += extra / m.dram + t.gap_s;
-  time.dram_bytes += extra;
-  time.l2_bytes = 2 * work + bytes.total() + p.element_bytes * w.ctas * (c.tile_m + c.tile_n) * w.k;
-  return time;
-}
-
 /// A kernel without tiles: a share of the FMA peak against one pass over the tensors.
-ConvTime untiled_time(const ConvProblem& p, double efficiency, double reread, const ConvMachine& m) {
+ConvTime untiled_time(const ConvProblem& p, double mac, double efficiency, double reread, const ConvMachine& m) {
   const auto bytes = kernel::conv_bytes(p);
   ConvTime time;
-  time.math = kernel::direct_mac(p) / (m.sms * m.fp32_lanes * efficiency * m.clock);
+  time.math = mac / (m.sms * m.fp32_lanes * efficiency * m.clock);
   time.dram_bytes = bytes.output + bytes.weights + reread * bytes.input;
   time.time = overlap4(time.math, time.dram_bytes / m.dram);
   time.l2_bytes = time.dram_bytes;
@@ -185,18 +121,46 @@ GeneralConv::GeneralConv(const arch::ParameterTree& convolution) {
   const auto simt = convolution.at("simt");
   const auto tensor = convolution.at("tensor");
   for (std::size_t i = 0; i < kPasses.size(); ++i) {
-    simt_[i] = read_tuning(simt, kPasses[i]);
-    tensor_[i] = read_tuning(tensor, kPasses[i]);
+    simt_[i] = read_conv_tuning(simt, kPasses[i]);
+    tensor_[i] = read_conv_tuning(tensor, kPasses[i]);
   }
   direct_efficiency_ = simt.number("eff_direct_dgrad");
+  fallback_efficiency_ = tensor.number("eff_fallback");
   const auto tiles = simt.numbers("nonfused_tiles");
   for (std::size_t i = 0; i + 1 < tiles.size(); i += 2) {
-    nonfused_.push_back(
-        {ConvAlgorithm::winograd_nonfused, static_cast<int>(tiles[i]), static_cast<int>(tiles[i + 1]), 1});
+    nonfused_tiles_.push_back({static_cast<int>(tiles[i]), static_cast<int>(tiles[i + 1])});
   }
   depthwise_efficiency_ = convolution.number("depthwise.eff");
   depthwise_wgrad_ = convolution.number("depthwise.eff_wgrad");
   depthwise_reread_ = convolution.number("depthwise.f_input");
+  grouped_efficiency_ = convolution.number("grouped.eff");
+  grouped_wgrad_ = convolution.number("grouped.eff_wgrad");
+}
+
+void GeneralConv::add_products(const ConvProblem& p, bool tensor_cores, std::vector<ConvCandidate>& out) const {
+  const ConvTuning& t = tuning(p, tensor_cores);
+  const double depth = product_of(p, tensor_cores, t).k;
+  for (const auto& tile : t.tiles) {
+    for (const int split : kSplits) {
+      if (split > 1 && (!t.splits || depth / split < 2 * k_step(p, tensor_cores))) break;
+      out.push_back({ConvAlgorithm::implicit_precomp_gemm, tile.m, tile.n, split});
+    }
+  }
+}
+
+void GeneralConv::add_transforms(const ConvProblem& p, std::vector<ConvCandidate>& out) const {
+  const ConvTuning& t = tuning(p, false);
+  if (!kernel::is_plain_filter(p, p.filter[1])) return;
+  if (t.fused > 0 && p.filter[1] == 3 && p.pass != ConvPass::wgrad) {
+    out.push_back({ConvAlgorithm::winograd_fused, 128, 32, 1});
+  }
+  if (t.nonfused > 0 && (p.filter[1] == 3 || p.filter[1] == 5)) {
+    for (const auto& tile : nonfused_tiles_) out.push_back({ConvAlgorithm::winograd_nonfused, tile.m, tile.n, 1});
+  }
+  // Tiles of 32 points leave enough outputs beside a filter of up to 15 taps.
+  if (t.fft > 0 && p.filter[1] >= 5 && p.filter[1] <= 15) {
+    out.push_back({ConvAlgorithm::fft, kFftTile.m, kFftTile.n, 1});
+  }
 }
 
 std::vector<ConvCandidate> GeneralConv::candidates(const ConvProblem& p, bool tensor_cores) const {
@@ -205,44 +169,47 @@ std::vector<ConvCandidate> GeneralConv::candidates(const ConvProblem& p, bool te
     out.push_back({ConvAlgorithm::direct_depthwise, 128, 1, 1});
     return out;
   }
-  out.reserve(104);
-  const double depth = product_of(p, tensor_cores).k;
-  const auto add_tile = [&](const TileSize& tile) {
-    for (const int split : kSplits) {
-      if (split > 1 && (p.pass != ConvPass::wgrad || depth / split < 2 * k_step(p, tensor_cores))) break;
-      out.push_back({ConvAlgorithm::implicit_precomp_gemm, tile.m, tile.n, split});
-    }
-  };
-  if (tensor_cores) {
-    for (const auto& tile : kTensorTiles) add_tile(tile);
+  const ConvCandidate direct{ConvAlgorithm::implicit_gemm, 32, 32, 1};
+  if (tensor_cores && falls_back(p)) {
+    out.push_back(direct);
     return out;
   }
-  for (const auto& tile : kSimtTiles) add_tile(tile);
-  if (p.math != DataType::fp32) return out;
-  const ConvTuning& t = tuning(p, false);
-  const bool three = kernel::is_plain_filter(p, 3);
-  if (t.fused > 0 && three && p.pass != ConvPass::wgrad) out.push_back({ConvAlgorithm::winograd_fused, 128, 32, 1});
-  if (t.nonfused > 0 && (three || kernel::is_plain_filter(p, 5)))
-    out.insert(out.end(), nonfused_.begin(), nonfused_.end());
-  if (has_direct_dgrad(p, tensor_cores)) out.push_back({ConvAlgorithm::implicit_gemm, 32, 32, 1});
+  out.reserve(80);
+  add_products(p, tensor_cores, out);
+  if (p.groups > 1 || (!tensor_cores && has_direct_dgrad(p))) out.push_back(direct);
+  if (!tensor_cores && p.math == DataType::fp32) add_transforms(p, out);
   return out;
+}
+
+double GeneralConv::bias(const ConvProblem& p, const ConvCandidate& c) const {
+  return c.algorithm == ConvAlgorithm::winograd_nonfused ? tuning(p, false).nonfused_bias : 1;
+}
+
+/// Kernels for FMA lanes that make each output by itself.
+ConvTime GeneralConv::direct_time(const ConvProblem& p, const ConvMachine& m) const {
+  const double mac = kernel::direct_mac(p);
+  const bool wgrad = p.pass == ConvPass::wgrad;
+  if (p.groups > 1) return untiled_time(p, mac, wgrad ? grouped_wgrad_ : grouped_efficiency_, depthwise_reread_, m);
+  if (has_direct_dgrad(p) && p.math == DataType::fp32) return untiled_time(p, mac, direct_efficiency_, 1, m);
+  // The tensors come in the layout of tensor cores, a single channel padded to a vector.
+  const double vector = kVectorBytes / element_bytes(p);
+  return untiled_time(p, wgrad && p.c == 1 ? mac * vector : mac, fallback_efficiency_, 1, m);
 }
 
 ConvTime GeneralConv::time(const ConvProblem& p, const ConvCandidate& c, bool tensor_cores,
                            const ConvMachine& m) const {
   const ConvTuning& t = tuning(p, tensor_cores);
   switch (c.algorithm) {
-    case ConvAlgorithm::direct_depthwise:
-      return untiled_time(p, p.pass == ConvPass::wgrad ? depthwise_wgrad_ : depthwise_efficiency_, depthwise_reread_,
-                          m);
-    case ConvAlgorithm::winograd_fused: return fused_time(p, t, m);
-    case ConvAlgorithm::winograd_nonfused: return nonfused_time(p, c, t, m);
-    case ConvAlgorithm::implicit_gemm:
-      if (has_direct_dgrad(p, tensor_cores)) return untiled_time(p, direct_efficiency_, 1, m);
-      break;
-    default: break;
+    case ConvAlgorithm::direct_depthwise: {
+      const double efficiency = p.pass == ConvPass::wgrad ? depthwise_wgrad_ : depthwise_efficiency_;
+      return untiled_time(p, kernel::direct_mac(p), efficiency, depthwise_reread_, m);
+    }
+    case ConvAlgorithm::winograd_fused: return fused_winograd_time(p, t, m);
+    case ConvAlgorithm::winograd_nonfused: return nonfused_winograd_time(p, {c.tile_m, c.tile_n}, t, m);
+    case ConvAlgorithm::fft: return fft_tiles_time(p, t, m);
+    case ConvAlgorithm::implicit_gemm: return direct_time(p, m);
+    default: return product_time(p, c, tensor_cores, t, m);
   }
-  return product_time(p, c, tensor_cores, t, m);
 }
 
 }  // namespace voltaic::cost

@@ -36,6 +36,9 @@ inline double conv_miss(double footprint, double l2, double least = 0) {
   return std::clamp(1 - 0.5 * l2 / footprint, least, 1.0);
 }
 
+/// Some of the traffic of a general convolution always misses L2: part of the fitted law.
+inline constexpr double kLeastConvMiss = 0.15;
+
 /// (a^4 + b^4)^(1/4): how arithmetic and traffic of one kernel overlap.
 inline double overlap4(double a, double b) {
   const double a2 = a * a;

@@ -62,6 +62,7 @@ std::string simt_name(const ConvKernel& kernel, const arch::GpuSpec& gpu) {
   const GemmTile& t = kernel.tile;
   switch (kernel.algorithm) {
     case ConvAlgorithm::implicit_gemm:
+      if (kernel.problem.groups > 1) return fmt::format("conv2d_grouped_direct_{}", pass_word(kernel.problem.pass));
       return t.name == "explicit" ? "im2col + sgemm_32x32_sliced1x4" : "implicit_convolve_sgemm";
     case ConvAlgorithm::winograd_fused:
       return fmt::format("{}_scudnn_winograd_128x128_ldg1_ldg4_{}_{}_nt_v1", chip,
@@ -134,12 +135,11 @@ void set_grid(const ConvKernel& kernel, Launch& launch) {
     launch.grid[2] = 1;
   } else if (kernel.algorithm == ConvAlgorithm::winograd_nonfused) {
     const WinogradShape s = winograd_shape(p);
-    const double outputs = p.filter[1] == 5 ? 5 : 4;
-    const double tiles = winograd_tiles(s, outputs);
+    const double tiles = winograd_tiles(s, winograd_outputs(p), t.name.empty() ? 1 : 16);
     const bool wgrad = p.pass == ConvPass::wgrad;
     launch.grid[0] = count(std::ceil((wgrad ? s.out : tiles) / t.tile_m));
     launch.grid[1] = count(std::ceil((wgrad ? s.in : s.out) / t.tile_n));
-    launch.grid[2] = p.filter[1] == 5 ? 81 : 36;
+    launch.grid[2] = static_cast<std::int64_t>(winograd_points(p));
   } else if (kernel.algorithm == ConvAlgorithm::fft) {
     const FftShape fft = fft_shape(p, t.name == "fft16" ? 16 : 32);
     launch.grid[0] = count(std::ceil(static_cast<double>(p.n) / fft.batch_tile));

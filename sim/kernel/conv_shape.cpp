@@ -23,7 +23,10 @@ ImplicitGemm implicit_gemm(const ConvProblem& p) {
   const double k = d(p.k) / d(p.groups);
   const double filter = spatial(p.filter);
   switch (p.pass) {
-    case ConvPass::dgrad: return {std::ceil(d(p.n) * spatial(p.in) / spatial(p.stride)), c, k * filter};
+    case ConvPass::dgrad: {
+      const double m = filter == 1 ? d(p.n) * spatial(p.out) : std::ceil(d(p.n) * spatial(p.in) / spatial(p.stride));
+      return {m, c, k * filter};
+    }
     case ConvPass::wgrad: return {k, c * filter, d(p.n) * spatial(p.out)};
     case ConvPass::forward: break;
   }
@@ -56,8 +59,24 @@ bool is_depthwise(const ConvProblem& p) {
   return p.groups > 1 && p.groups == p.c;
 }
 
-double winograd_tiles(const WinogradShape& s, double outputs) {
-  return std::ceil(s.n / 16) * 16 * std::ceil(s.h / outputs) * std::ceil(s.w / outputs);
+bool is_padded_beyond_filter(const ConvProblem& p) {
+  for (int i = 0; i < 3; ++i) {
+    if (p.pad[i] >= p.filter[i]) return true;
+  }
+  return false;
+}
+
+double winograd_outputs(const ConvProblem& p) {
+  return p.filter[1] == 5 ? 5 : 4;
+}
+
+double winograd_points(const ConvProblem& p) {
+  const double side = winograd_outputs(p) + d(p.filter[1]) - 1;
+  return side * side;
+}
+
+double winograd_tiles(const WinogradShape& s, double outputs, double batch_multiple) {
+  return std::ceil(s.n / batch_multiple) * batch_multiple * std::ceil(s.h / outputs) * std::ceil(s.w / outputs);
 }
 
 double fused_winograd_ctas(const WinogradShape& s, bool four_images) {
@@ -69,9 +88,10 @@ double fused_winograd_ctas(const WinogradShape& s, bool four_images) {
 FftShape fft_shape(const ConvProblem& p, int points) {
   FftShape shape;
   const double n = points;
-  const double h = std::max(d(p.out[1]), d(p.out[2]));
+  const WinogradShape s = winograd_shape(p);
+  const double outputs = std::max(1.0, n + 1 - d(p.filter[1]));
   shape.bins = n * (n / 2 + 1);
-  shape.chunks = h <= n - 2 ? 1 : std::ceil(d(p.out[1]) / (n - 2)) * std::ceil(d(p.out[2]) / (n - 2));
+  shape.chunks = std::max(s.h, s.w) <= outputs ? 1 : std::ceil(s.h / outputs) * std::ceil(s.w / outputs);
   shape.batch_tile = p.n > 32 ? 64 : 32;
   return shape;
 }

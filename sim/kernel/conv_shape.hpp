@@ -21,7 +21,7 @@ double direct_mac(const ConvProblem& problem);
 
 /// The implicit product of one group:
 ///     forward: m = N*out,           n = K/g,        k = C/g * filter
-///     dgrad:   m = N*in / strides,  n = C/g,        k = K/g * filter
+///     dgrad:   m = N*in / strides,  n = C/g,        k = K/g * filter (1x1: m = N*out, the rest of the image is zero)
 ///     wgrad:   m = K/g,             n = C/g*filter, k = N*out
 struct ImplicitGemm {
   double m = 0, n = 0, k = 0;
@@ -47,15 +47,22 @@ bool is_plain_2d(const ConvProblem& problem);
 /// Square filter of `size` on a plain 2-d convolution.
 bool is_plain_filter(const ConvProblem& problem, std::int64_t size);
 bool is_depthwise(const ConvProblem& problem);
+/// Padding as wide as the filter: some outputs see nothing but zeros.
+bool is_padded_beyond_filter(const ConvProblem& problem);
 
-/// Input images of Winograd's non-fused kernels are padded to a multiple of 16: exact on measured grids [NEUDATA].
-double winograd_tiles(const WinogradShape& shape, double outputs_per_tile);
+/// Outputs along one side of a tile of Winograd's non-fused kernels, F(4x4,3x3) or F(5x5,5x5), and points of a tile.
+double winograd_outputs(const ConvProblem& problem);
+double winograd_points(const ConvProblem& problem);
+
+/// Tiles of Winograd's non-fused kernels. Later libraries pad the batch to a multiple of 16: exact on measured grids
+/// [NEUDATA].
+double winograd_tiles(const WinogradShape& shape, double outputs_per_tile, double batch_multiple = 16);
 
 /// CTAs of the fused Winograd kernel: 32 filters by 128 outputs, which are 8 rows x 16 columns of one image, or 8 x 4
 /// of 4.
 double fused_winograd_ctas(const WinogradShape& shape, bool four_images);
 
-/// Tiles of the FFT algorithm: transforms of n points square, chunks of n-2 outputs.
+/// Tiles of the FFT algorithm: transforms of n points square, chunks of n + 1 - filter outputs.
 struct FftShape {
   double bins = 0, chunks = 1, batch_tile = 32;
 };

@@ -12,13 +12,10 @@ namespace {
 constexpr double kRealBytes = 4;     // Transforms and partial sums are kept in fp32.
 constexpr double kComplexBytes = 8;  // So are both halves of a spectrum.
 
-/// F(4x4, 3x3) works on 6x6 points, F(5x5, 5x5) on 9x9.
 double separate_winograd(const ConvProblem& p) {
-  const bool five = p.filter[1] == 5;
   const WinogradShape s = winograd_shape(p);
-  const double points = five ? 81 : 36;
-  const double tiles = winograd_tiles(s, five ? 5 : 4);
-  return kRealBytes * points * (s.in * s.out + tiles * (s.in + s.out));
+  const double tiles = winograd_tiles(s, winograd_outputs(p));
+  return kRealBytes * winograd_points(p) * (s.in * s.out + tiles * (s.in + s.out));
 }
 
 /// F(2x2, 3x3): 4x4 points of each filter.
@@ -45,7 +42,7 @@ double turned_copies(const ConvKernel& kernel) {
 
 double partial_sums(const ConvKernel& kernel) {
   const ConvProblem& p = kernel.problem;
-  if (p.pass != ConvPass::wgrad || kernel.tile.split_k < 2) return 0;
+  if (kernel.tile.split_k < 2) return 0;
   const ImplicitGemm gemm = implicit_gemm(p);
   return kRealBytes * static_cast<double>(kernel.tile.split_k) * static_cast<double>(p.groups) * gemm.m * gemm.n;
 }
