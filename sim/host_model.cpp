@@ -36,6 +36,7 @@ HostModel host_model(const arch::ParameterTree& calibration, kernel::Framework f
   m.launch.kernel_gap = seconds("kernel_gap_s");
   switch (framework) {
     case kernel::Framework::eager: break;
+    case kernel::Framework::xla:
     case kernel::Framework::compiled: {
       const double factor = host.number("compiled.dispatch_factor");
       for (Seconds& d : m.dispatch) d = factor * d;

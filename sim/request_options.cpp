@@ -274,10 +274,11 @@ const std::vector<RequestOption>& request_options() {
       {"precision", "TYPE",
        "fp64 fp32 tf32 fp16 bf16 int8 int4 w8a16 w4a16 fp8 mixed-fp16 mixed-bf16; fp32 never means TF32", false, false,
        set_precision, [](const Request& r) { return std::string(to_string(r.resolved_precision())); }},
-      {"framework", "NAME", "eager graph compiled compiled-graph tensorrt: launch and fusion behaviour", false, false,
+      {"framework", "NAME", "eager graph compiled compiled-graph xla tensorrt: launch and fusion behaviour", false,
+       false,
        [](Request& r, std::string_view v) {
-         r.framework =
-             choice("framework", v, kernel::parse_framework(v), "eager, graph, compiled, compiled-graph, tensorrt");
+         r.framework = choice("framework", v, kernel::parse_framework(v),
+                              "eager, graph, compiled, compiled-graph, xla, tensorrt");
        },
        [](const Request& r) { return std::string(to_string(r.framework)); }},
       {"optimizer", "NAME", "sgd momentum adam adamw lamb (training)", false, false,

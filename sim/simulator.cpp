@@ -60,13 +60,13 @@ void run_passes(graph::OpGraph& g, const SimulationOptions& o, const arch::GpuSp
     if (o.include_optimizer) graph::append_optimizer(g, o.optimizer, o.precision, o.per_tensor_optimizer);
   }
   lay_out(g, o.layout);
-  if (!o.training && kernel::generates_kernels(o.framework)) graph::fold_batch_norms(g);
+  if (!o.training && kernel::generates_rows(o.framework)) graph::fold_batch_norms(g);
   if (engine) {
     graph::keep_quantised(g);
     graph::join_linears(g);
     graph::fuse_epilogues(g, gpu.architecture != arch::Architecture::volta);
   }
-  if (kernel::generates_kernels(o.framework)) graph::fuse_pointwise(g);
+  if (kernel::generates_kernels(o.framework)) graph::fuse_pointwise(g, kernel::generates_rows(o.framework));
   if (o.input_copy == InputCopy::pageable || o.input_copy == InputCopy::pinned) {
     graph::copy_inputs(g, o.input_copy == InputCopy::pinned);
   }

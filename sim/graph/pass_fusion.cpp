@@ -187,14 +187,14 @@ std::int64_t fuse_out_of_rows(OpGraph& graph) {
 
 }  // namespace
 
-std::int64_t fuse_pointwise(OpGraph& graph) {
+std::int64_t fuse_pointwise(OpGraph& graph, bool rows) {
   constexpr int kRounds = 8;  // Two are usual: the second finds nothing.
   std::int64_t gone = 0;
   for (int round = 0; round < kRounds; ++round) {
     const std::int64_t before = gone;
     gone += fuse_chains(graph);
-    gone += fuse_into_rows(graph);
-    gone += fuse_out_of_rows(graph);
+    if (rows) gone += fuse_into_rows(graph);
+    if (rows) gone += fuse_out_of_rows(graph);
     if (gone == before) break;
   }
   return gone;

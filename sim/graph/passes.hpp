@@ -108,7 +108,7 @@ std::int64_t fold_batch_norms(OpGraph& graph);
 /// last axis, a layer norm or an RMS norm (and their gradients) takes in the chain that makes its rows and the one that
 /// reads them, as `fused_softmax` or `fused_norm`. A result that others read is still written, once. Views inside a
 /// kernel vanish. Tensors inside a fused node lose their producer; forward_of follows. Returns how many nodes
-/// disappeared.
-std::int64_t fuse_pointwise(OpGraph& graph);
+/// disappeared. `rows`: without it reductions stay alone.
+std::int64_t fuse_pointwise(OpGraph& graph, bool rows = true);
 
 }  // namespace voltaic::graph

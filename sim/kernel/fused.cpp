@@ -60,7 +60,11 @@ void set_rows(FusedKernel& kernel, std::int64_t cols) {
 }  // namespace
 
 bool generates_kernels(Framework framework) {
-  return framework == Framework::compiled || framework == Framework::compiled_graph || framework == Framework::tensorrt;
+  return framework != Framework::eager && framework != Framework::graph;
+}
+
+bool generates_rows(Framework framework) {
+  return generates_kernels(framework) && framework != Framework::xla;
 }
 
 FusedKernel fused_pointwise_kernel(const OpGraph& graph, const Node& node) {

@@ -12,6 +12,9 @@ namespace voltaic::kernel {
 
 /// Frameworks that generate kernels of their own.
 bool generates_kernels(Framework framework);
+/// Whether it also generates norms and softmax, with the chains around them: XLA leaves reductions to kernels of their
+/// own [XLA].
+bool generates_rows(Framework framework);
 
 /// A node as one generated kernel; plain softmax and norm nodes are kernels of one function.
 struct FusedKernel {

@@ -150,7 +150,7 @@ bool generated_rows(const OpGraph& graph, const Node& node, const Target& target
     generated(graph, node, fused_row_kernel(graph, node), target, out);
     return true;
   }
-  if (!generates_kernels(target.framework) || (node.op != OpType::layer_norm && node.op != OpType::rms_norm)) {
+  if (!generates_rows(target.framework) || (node.op != OpType::layer_norm && node.op != OpType::rms_norm)) {
     return false;
   }
   const Norm norm = norm_of(graph, node, graph.tensor(node.inputs.front()));

@@ -117,7 +117,7 @@ Lowered lower_softmax(const graph::OpGraph& graph, const graph::Node& node, cons
   const Rows rows = rows_of(node, y);
   const bool backward = node.op == OpType::softmax_backward || node.op == OpType::log_softmax_backward;
   vector::Pass pass = vector::pass_of(graph, node);
-  if (node.op == OpType::softmax_backward && !generates_kernels(target.framework)) {
+  if (node.op == OpType::softmax_backward && !generates_rows(target.framework)) {
     // ATen first multiplies dy by y into a temporary, then reduces that [ATEN].
     vector::push(out.launches, vector::elementwise("mul", pass));
     pass.read = 2 * y.bytes();

@@ -9,7 +9,8 @@ namespace voltaic::kernel {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kFrameworks{"eager", "graph", "compiled", "tensorrt", "compiled-graph"};
+constexpr std::array<std::string_view, 6> kFrameworks{"eager",    "graph",          "compiled",
+                                                      "tensorrt", "compiled-graph", "xla"};
 constexpr std::array<std::string_view, kHostClasses> kHostClassNames{
     "view", "pointwise", "pointwise_scalar", "activation", "softmax", "norm", "linear", "matmul", "conv", "other"};
 constexpr std::array<std::string_view, 6> kConvAlgorithms{

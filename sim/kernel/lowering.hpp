@@ -13,8 +13,8 @@
 namespace voltaic::kernel {
 
 /// How a framework dispatches: one launch per operation from Python, a recorded graph, a compiler, an inference engine,
-/// a compiler whose kernels are recorded as a graph.
-enum class Framework : std::uint8_t { eager, graph, compiled, tensorrt, compiled_graph };
+/// a compiler whose kernels are recorded as a graph, a compiler that fuses pointwise chains alone.
+enum class Framework : std::uint8_t { eager, graph, compiled, tensorrt, compiled_graph, xla };
 std::string_view to_string(Framework framework);
 std::optional<Framework> parse_framework(std::string_view name);
 
