@@ -13,7 +13,8 @@ namespace voltaic::report {
 namespace {
 
 const std::string kZero =
-    "ZeRO: the same batch on each GPU; communication at most, over the GPU's own links without overlap";
+    "ZeRO: the same batch on each GPU; communication over its own links, without overlap; between nodes it takes "
+    "longer";
 
 bool is_zero(const FitChange& c) {
   return c.what.starts_with("ZeRO");

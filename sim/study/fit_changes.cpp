@@ -218,8 +218,8 @@ bool Changes::try_combinations(const std::vector<Kind>& kinds) {
   return any;
 }
 
-/// Upper estimate: nothing overlaps. Gradients are reduced and weights gathered, of stage 3 once more for the backward
-/// pass: 2 and 3 times the model's 16-bit size [Rajbhandari20], over the GPU's own links.
+/// Nothing overlaps, and all GPUs hang on links like this one's. Gradients are reduced and weights gathered, of stage 3
+/// once more for the backward pass: 2 and 3 times the model's 16-bit size [Rajbhandari20], over the GPU's own links.
 Seconds Changes::communication(const report::MemoryUse& use, int stage, std::int64_t gpus) const {
   const arch::LinkSpec& links = runner_.simulator(request_)->gpu().spec.links;
   const double nvlink = static_cast<double>(links.nvlinks) * links.nvlink_each_way.value;
@@ -263,7 +263,7 @@ void Changes::try_zero(const Request& base, const std::string& with) {
     row.what = fmt::format("ZeRO stage {} over {} GPUs{}", stage, gpus, with);
     row.memory_bytes = zero_bytes(*use, stage, gpus);
     row.capacity_bytes = use->capacity;
-    row.note = "upper estimate";
+    row.note = "communication over the GPU's own links, without overlap";
     if (asked_.total.value > 0) row.time_ratio = (step + communication(*use, stage, gpus)) / asked_.total;
     found_.push_back(std::move(row));
   }
