@@ -40,9 +40,11 @@ double turned_copies(const ConvKernel& kernel) {
   return turned ? conv_bytes(kernel.problem).total() : 0;
 }
 
+/// Splits of forward and data-gradient products are taken to add into their result, which is as large as an activation:
+/// a copy of it for each split would be more than the library asks for.
 double partial_sums(const ConvKernel& kernel) {
   const ConvProblem& p = kernel.problem;
-  if (kernel.tile.split_k < 2) return 0;
+  if (p.pass != ConvPass::wgrad || kernel.tile.split_k < 2) return 0;
   const ImplicitGemm gemm = implicit_gemm(p);
   return kRealBytes * static_cast<double>(kernel.tile.split_k) * static_cast<double>(p.groups) * gemm.m * gemm.n;
 }
