@@ -84,6 +84,9 @@ ConvTime product_time(const ConvProblem& p, const ConvCandidate& c, bool tensor_
   w.k_step = k_step(p, tensor_cores);
   w.tile = tile;
   w.efficiency = t.efficiency * std::pow(std::min(1.0, tile / (tensor_cores ? 32768 : 8192)), t.tile_power);
+  if (t.l2_share > 0 && m.l2_rate > 0) {
+    w.fetch = element_bytes(p) * (c.tile_m + c.tile_n) / (t.l2_share * m.l2_rate);
+  }
   w.prologue = t.prologue;
   w.fill = t.fill;
   w.even = 0.1;

@@ -11,7 +11,8 @@ ConvTuning read_conv_tuning(const arch::ParameterTree& section, const std::strin
     t.tiles.push_back({static_cast<int>(sizes[i]), static_cast<int>(sizes[i + 1])});
   }
   t.efficiency = tree.number("eff");
-  t.tile_power = tree.number("g");
+  t.tile_power = tree.number_or("g", 0);
+  t.l2_share = tree.number_or("l2_share", 0);
   t.prologue = tree.number("a_cycles");
   t.fill = tree.number("l");
   t.traffic = tree.number("f_bytes");

@@ -17,6 +17,7 @@ struct ConvTile {
 struct ConvTuning {
   std::vector<ConvTile> tiles;
   double efficiency = 1, tile_power = 0;  ///< Main loop's share of the lanes; it falls as (tile/reference)^power.
+  double l2_share = 0;                    ///< Share of L2's rate at which operands arrive, 0: as the tile power has it.
   double prologue = 0, fill = 1;
   double traffic = 1;                       ///< Passes over the tensors that miss L2.
   double layout = 0;                        ///< NCHW to NHWC and back, in passes over input and output.
