@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace voltaic::validation {
@@ -46,6 +47,7 @@ struct PublishedEntry {
   std::string workload;                                 ///< Zoo name.
   std::string profile;                                  ///< Framework profile; empty: by the row's framework and flags.
   std::string optimizer;                                ///< Empty: the request's default.
+  std::string optimizer_kernels;                        ///< The same.
   std::string attention;                                ///< Empty: the request's default.
   std::optional<PublishedSize> seq;
   std::vector<PublishedSize> image;  ///< Height and width, or none.
@@ -63,7 +65,7 @@ struct PublishedEntry {
 /// rows; README.md of the mappings has the figures. The first that matches counts.
 struct PublishedHost {
   std::string model, framework, mode, profile, flags;  ///< Empty matches all; flags is a part.
-  std::string gpu;                                     ///< The beginning of our name.
+  std::string gpu;                                     ///< Its generation: "v100".
   double scale = 1;                                    ///< Of dispatch and launch times.
   double step_s = 0;    ///< Around each step, while the GPU waits: loop, metrics, session.
   double sample_s = 0;  ///< The same for each sample: inputs that nothing prefetches.
@@ -73,6 +75,9 @@ struct PublishedMap {
   std::string source;
   std::vector<PublishedEntry> entries;
   std::vector<PublishedHost> hosts;
+  std::vector<std::pair<std::string, std::string>>
+      handled;  ///< Model and mode whose samples the host handles one by one.
+  bool handles_samples(std::string_view model, std::string_view mode) const;
   const PublishedEntry* find(const PublishedRow& row) const;
   PublishedHost host_of(const PublishedRow& row, std::string_view profile, std::string_view gpu) const;
 };

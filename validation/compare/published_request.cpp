@@ -184,7 +184,7 @@ std::string_view profile_of(const PublishedRow& row) {
   if (holds(flags, "graphs_on") || holds(flags, "CUDA graph")) return "graph";
   const bool off = holds(flags, "XLA=No") || holds(flags, "XLA=OFF") || holds(flags, "XLA-OFF") ||
                    holds(flags, "XLA=\xe2\x9c\x97");  // a cross
-  if (holds(flags, "XLA") && !off) return "compiled";
+  if (holds(flags, "XLA") && !off) return "xla";
   return row.framework == "MXNet" ? "graph" : "eager";
 }
 
@@ -204,6 +204,8 @@ std::string ask_published(const PublishedMap& map, const PublishedRow& row, Publ
   if (std::string reason = set_batch(row, *entry, ask); !reason.empty()) return reason;
   set_option(request, "framework", entry->profile.empty() ? profile_of(row) : entry->profile);
   if (!entry->optimizer.empty()) set_option(request, "optimizer", entry->optimizer);
+  if (request.training && !entry->optimizer_kernels.empty())
+    set_option(request, "optimizer-kernels", entry->optimizer_kernels);
   if (!entry->attention.empty()) set_option(request, "attention", entry->attention);
   if (!entry->input_copy.empty()) set_option(request, "input-copy", entry->input_copy);
   const PublishedHost host = map.host_of(row, kernel::to_string(request.framework), request.gpu);

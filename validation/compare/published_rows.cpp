@@ -59,6 +59,12 @@ void fill(PublishedAsk& ask, const Answer& a) {
   pair.explanation = a.explanation;
 }
 
+/// What tells rows of a table apart, figures and the heading's line aside.
+std::string cells_of(const PublishedRow& row) {
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.submodel, row.framework, row.gpu, row.mode,
+                     row.precision, row.batch.value_or(0), row.size, row.flags);
+}
+
 bool is_common_gpu(std::string_view gpu) {
   return gpu.starts_with("V100") || gpu.starts_with("A100");
 }
@@ -69,23 +75,17 @@ class Rows {
   Rows(const CsvTable& table, PublishedTable kind, Validation& out) : table_(table), kind_(kind), out_(out) {}
 
   void read() {
-    const PublishedMap& map = published_map(source_of(kind_));
-    for (std::size_t i = 0; i < table_.rows(); ++i) {
-      PublishedRow row;
-      PublishedAsk ask;
-      std::string reason = read_published_row(table_, kind_, i, row);
-      const bool counts = row.gpus == 1 && is_common_gpu(row.gpu);
-      if (counts) ++coverage_.rows_total;
-      if (!reason.empty()) {
-        skip(out_, reason);
-        continue;
-      }
-      row.occurrence = seen_[cells_of(row)]++;
-      reason = ask_published(map, row, ask);
-      if (!reason.empty()) {
+    coverage_.rows_total = 0;
+    auto asks = published_asks(table_, kind_, [&](const PublishedRow& row, const std::string& reason, bool measured) {
+      count(row);
+      if (measured) {
         miss(reason, row.model + " " + row.mode, row.gpu);
-        continue;
+      } else {
+        skip(out_, reason);
       }
+    });
+    for (auto& [row, ask] : asks) {
+      count(row);
       const auto& split = out_.options.split;
       if (split != "all" && (split == "fit") != ask.pair.fit) {
         skip(out_, ask.pair.fit ? "fit row" : "report row");
@@ -133,9 +133,8 @@ class Rows {
   }
 
  private:
-  static std::string cells_of(const PublishedRow& row) {
-    return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", row.model, row.submodel, row.framework, row.gpu, row.mode,
-                       row.precision, row.batch.value_or(0), row.size, row.flags);
+  void count(const PublishedRow& row) {
+    if (row.gpus == 1 && is_common_gpu(row.gpu)) ++coverage_.rows_total;
   }
   void miss(const std::string& reason, const std::string& family, const std::string& gpu) {
     skip(out_, reason);
@@ -147,11 +146,34 @@ class Rows {
   PublishedTable kind_;
   Validation& out_;
   std::vector<PublishedAsk> asks_;
-  std::map<std::string, std::int64_t> seen_;  ///< Rows that read the same.
   Coverage coverage_;
 };
 
 }  // namespace
+
+std::vector<std::pair<PublishedRow, PublishedAsk>> published_asks(
+    const CsvTable& table, PublishedTable kind,
+    const std::function<void(const PublishedRow&, const std::string&, bool measured)>& refused) {
+  const PublishedMap& map = published_map(source_of(kind));
+  std::vector<std::pair<PublishedRow, PublishedAsk>> out;
+  std::map<std::string, std::int64_t> seen;
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    PublishedRow row;
+    PublishedAsk ask;
+    std::string reason = read_published_row(table, kind, i, row);
+    const bool measured = reason.empty();
+    if (measured) {
+      row.occurrence = seen[cells_of(row)]++;
+      reason = ask_published(map, row, ask);
+    }
+    if (reason.empty()) {
+      out.emplace_back(std::move(row), std::move(ask));
+    } else if (refused) {
+      refused(row, reason, measured);
+    }
+  }
+  return out;
+}
 
 void predict_published_rows(Runner& runner, const CsvTable& table, PublishedTable kind, Validation& out) {
   Rows rows(table, kind, out);

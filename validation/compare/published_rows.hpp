@@ -15,9 +15,11 @@
 // profiles of frameworks, never kernels.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/request.hpp"
@@ -51,6 +53,10 @@ struct PublishedAsk {
 };
 /// Empty, or why the row cannot be predicted.
 std::string ask_published(const PublishedMap& map, const PublishedRow& row, PublishedAsk& ask);
+/// The rows of a table that can be asked for, in its order. `refused` hears of the others: the row and why.
+std::vector<std::pair<PublishedRow, PublishedAsk>> published_asks(
+    const CsvTable& table, PublishedTable kind,
+    const std::function<void(const PublishedRow&, const std::string&, bool measured)>& refused = {});
 /// Our name of a board as such tables spell it; empty: none. "A100" is the one of 40 GB, "V100" of 16 GB.
 std::string published_gpu(std::string_view table_gpu);
 /// Passes per optimizer step as the flags state them for this precision, and whether the batch counts all of them.

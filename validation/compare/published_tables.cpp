@@ -45,6 +45,8 @@ void read_names(const CsvTable& table, std::size_t row, PublishedRow& out) {
 void read_reference_model(const CsvTable& table, std::size_t row, PublishedRow& out) {
   // Heading and container tell engines and data pipelines apart where the flags do not.
   out.flags += fmt::format("; {}; {}", table.text(row, "heading"), table.text(row, "container"));
+  // Steps without gradients, in tables that stand among those of training.
+  if (table.text(row, "heading").find("Evaluation performance") != std::string_view::npos) out.mode = "inference";
   out.batch = count(table, row, "batch_per_gpu");
   out.throughput = positive(table, row, "throughput");
   out.latency_s = measured_time(table, row, "lat_avg_ms", 1e-3);
