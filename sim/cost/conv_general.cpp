@@ -36,8 +36,7 @@ kernel::ImplicitGemm product_of(const ConvProblem& p, bool tensor_cores, const C
   kernel::ImplicitGemm g = kernel::implicit_gemm(p);
   if (!tensor_cores) return g;
   const double vector = kVectorBytes / element_bytes(p);
-  // Groups are many and narrow: their kernels pad to vectors only.
-  const double block = p.groups > 1 ? vector : std::max(vector, t.channel_bytes / element_bytes(p));
+  const double block = std::max(vector, t.channel_bytes / element_bytes(p));
   const double filter = kernel::spatial(p.filter);
   if (p.pass == ConvPass::wgrad) {
     g.m = padded(g.m, vector);

@@ -87,8 +87,8 @@ TEST_CASE("every family of convolutions takes at least its bound and at most a s
           INFO(board << ' ' << to_string(type) << " pass " << static_cast<int>(pass) << " channels " << p.c
                      << " groups " << p.groups << ": " << cost.time.value / cost.roofline.value);
           REQUIRE(cost.time >= cost.roofline);
-          // The most: filter gradients of first layers on T4, measured at 12 times the time of their tensors with 3x3 taps.
-      REQUIRE(cost.time.value < 80 * cost.roofline.value);
+          // The most: filter gradients of first layers on T4, which are slow where measured, and of narrow groups.
+          REQUIRE(cost.time.value < 100 * cost.roofline.value);
         }
       }
     }
