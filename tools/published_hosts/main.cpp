@@ -23,8 +23,7 @@ int main(int argc, char** argv) {
     }
     const std::string source(validation::source_of(*kind));
     Runner runner;
-    const auto hosts =
-        validation::fit_hosts(validation::published_map(source), validation::host_samples(runner, table, *kind));
+    const auto hosts = validation::fit_hosts(validation::host_samples(runner, table, *kind));
     std::fputs(validation::hosts_file(source, hosts).c_str(), stdout);
   } catch (const std::exception& e) {
     fmt::print(stderr, "published_hosts: {}\n", e.what());

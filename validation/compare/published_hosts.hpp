@@ -2,10 +2,9 @@
 // The hosts of a published source against those that the calibration was measured on: numbers of the mapping, fitted on
 // its fit rows and nothing else.
 //
-//     t(row) = t(simulated with host times * scale) + step + sample * batch
-// One scale per framework profile and GPU generation; a step per network whose loop needs one; a time per sample where
-// the mapping says that the host handles each (images copied and post-processed there). A number that does not pay for
-// itself stays out: each costs kPrice per row in the sum of |ln(predicted / measured)|, cut off at kCut.
+//     t(row) = t(simulated with host times * scale) + step (inference)
+// One scale and one step per framework, profile and generation of machines: none per network. Least sum of
+// |ln(predicted / measured)|, cut off.
 #pragma once
 
 #include <string>
@@ -23,7 +22,7 @@ struct HostSample {
   std::string model, framework, mode, profile;
   std::string flags;       ///< "TorchScript" where the script is compiled so, else empty.
   std::string generation;  ///< "v100" of "v100-sxm2-16gb".
-  double batch = 1, measured_s = 0;
+  double measured_s = 0;
   bool fit = false;
   std::vector<double> predicted_s;  ///< By kHostScales, without the host's steps.
   double at(double scale) const;
@@ -31,8 +30,8 @@ struct HostSample {
 
 /// The rows of a published table, predicted at every scale.
 std::vector<HostSample> host_samples(Runner& runner, const CsvTable& table, PublishedTable kind);
-/// Hosts, those of single networks first, in the order in which host_of() reads them.
-std::vector<PublishedHost> fit_hosts(const PublishedMap& map, const std::vector<HostSample>& samples);
+/// Hosts in the order in which host_of() reads them.
+std::vector<PublishedHost> fit_hosts(const std::vector<HostSample>& samples);
 /// A mapping file of these hosts.
 std::string hosts_file(const std::string& source, const std::vector<PublishedHost>& hosts);
 

@@ -148,17 +148,14 @@ PublishedEntry read_entry(const Reader& in) {
 }
 
 PublishedHost read_host(const Reader& in) {
-  in.only({"model", "framework", "mode", "profile", "flags", "gpu", "scale", "step_s", "sample_s", "note"});
+  in.only({"framework", "profile", "flags", "gpu", "scale", "step_s", "note"});
   PublishedHost host;
-  host.model = in.text("model");
   host.framework = in.text("framework");
-  host.mode = in.text("mode");
   host.profile = in.text("profile");
   host.flags = in.text("flags");
   host.gpu = in.text("gpu");
   host.scale = in.number("scale", 1);
   host.step_s = in.number("step_s", 0);
-  host.sample_s = in.number("sample_s", 0);
   return host;
 }
 
@@ -186,7 +183,6 @@ std::vector<PublishedMap> read_shipped() {
     }
     std::move(part.entries.begin(), part.entries.end(), std::back_inserter(at->entries));
     std::move(part.hosts.begin(), part.hosts.end(), std::back_inserter(at->hosts));
-    std::move(part.handled.begin(), part.handled.end(), std::back_inserter(at->handled));
   }
   return maps;
 }
@@ -219,19 +215,13 @@ const PublishedEntry* PublishedMap::find(const PublishedRow& row) const {
   return at == entries.end() ? nullptr : &*at;
 }
 
-bool PublishedMap::handles_samples(std::string_view model, std::string_view mode) const {
-  return std::any_of(handled.begin(), handled.end(),
-                     [&](const auto& one) { return one.first == model && one.second == mode; });
-}
-
 PublishedHost PublishedMap::host_of(const PublishedRow& row, std::string_view profile, std::string_view gpu) const {
   const auto is = [](const std::string& wanted, std::string_view have) { return wanted.empty() || wanted == have; };
   // The first part of our name: "a10" is not the beginning of "a100-sxm4-80gb".
   const std::string_view generation = gpu.substr(0, gpu.find('-'));
   for (const PublishedHost& host : hosts) {
-    if (is(host.model, row.model) && is(host.framework, row.framework) &&
-        row.flags.find(host.flags) != std::string::npos && is(host.mode, row.mode) && is(host.profile, profile) &&
-        is(host.gpu, generation)) {
+    if (is(host.framework, row.framework) && row.flags.find(host.flags) != std::string::npos &&
+        is(host.profile, profile) && is(host.gpu, generation)) {
       return host;
     }
   }
@@ -242,7 +232,7 @@ PublishedMap parse_published_map(std::string_view text, const std::string& file)
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) throw ConfigError(file, "/", "expected JSON");
   const Reader in(json, file, "");
-  in.only({"source", "note", "defaults", "entries", "handled", "hosts"});
+  in.only({"source", "note", "defaults", "entries", "hosts"});
   PublishedMap map;
   map.source = in.text("source");
   const Json* entries = in.find("entries");
@@ -253,14 +243,6 @@ PublishedMap parse_published_map(std::string_view text, const std::string& file)
     map.entries.push_back(read_entry(Reader((*entries)[i], file, fmt::format("/entries/{}", i))));
     if (const Json* defaults = in.find("defaults")) {
       apply_defaults(Reader(*defaults, file, "/defaults"), map.entries.back());
-    }
-  }
-  if (const Json* handled = in.find("handled")) {
-    if (!handled->is_array()) in.refuse("handled", "a list");
-    for (std::size_t i = 0; i < handled->size(); ++i) {
-      const Reader one((*handled)[i], file, fmt::format("/handled/{}", i));
-      one.only({"model", "mode"});
-      map.handled.emplace_back(one.text("model"), one.text("mode"));
     }
   }
   if (hosts != nullptr && !hosts->is_array()) in.refuse("hosts", "a list");

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace voltaic::validation {
@@ -61,23 +60,20 @@ struct PublishedEntry {
   bool matches(const PublishedRow& row) const;
 };
 
-/// The host of a framework as the source ran it, against the hosts that the calibration was measured on. Fitted on fit
-/// rows; README.md of the mappings has the figures. The first that matches counts.
+/// The host of a framework as the source ran it, against the hosts that the calibration was measured on: of a
+/// framework, a profile and a generation of machines, never of one network. Fitted on fit rows; README.md of the
+/// mappings has the figures. The first that matches counts.
 struct PublishedHost {
-  std::string model, framework, mode, profile, flags;  ///< Empty matches all; flags is a part.
-  std::string gpu;                                     ///< Its generation: "v100".
-  double scale = 1;                                    ///< Of dispatch and launch times.
-  double step_s = 0;    ///< Around each step, while the GPU waits: loop, metrics, session.
-  double sample_s = 0;  ///< The same for each sample: inputs that nothing prefetches.
+  std::string framework, profile, flags;  ///< Empty matches all; flags is a part.
+  std::string gpu;                        ///< First part of our name: "v100".
+  double scale = 1;                       ///< Of dispatch and launch times.
+  double step_s = 0;                      ///< Around each step of inference, while the GPU waits: loop, session.
 };
 
 struct PublishedMap {
   std::string source;
   std::vector<PublishedEntry> entries;
   std::vector<PublishedHost> hosts;
-  std::vector<std::pair<std::string, std::string>>
-      handled;  ///< Model and mode whose samples the host handles one by one.
-  bool handles_samples(std::string_view model, std::string_view mode) const;
   const PublishedEntry* find(const PublishedRow& row) const;
   PublishedHost host_of(const PublishedRow& row, std::string_view profile, std::string_view gpu) const;
 };

@@ -207,10 +207,14 @@ std::string ask_published(const PublishedMap& map, const PublishedRow& row, Publ
   if (request.training && !entry->optimizer_kernels.empty())
     set_option(request, "optimizer-kernels", entry->optimizer_kernels);
   if (!entry->attention.empty()) set_option(request, "attention", entry->attention);
-  if (!entry->input_copy.empty()) set_option(request, "input-copy", entry->input_copy);
+  if (!entry->input_copy.empty()) {
+    set_option(request, "input-copy", entry->input_copy);
+  } else if (row.framework.starts_with("TensorFlow") && !request.training) {
+    set_option(request, "input-copy", "pageable");  // Arrays that the session is fed with.
+  }
   const PublishedHost host = map.host_of(row, kernel::to_string(request.framework), request.gpu);
   request.host_scale = host.scale;
-  ask.host_s = host.step_s + host.sample_s * static_cast<double>(*request.batch);
+  if (!request.training) ask.host_s = host.step_s;
   if (std::string reason = set_measured(row, *entry, ask); !reason.empty()) return reason;
   describe(row, ask);
   return "";
