@@ -2,6 +2,7 @@
 // Columns of the published tables, read into one kind of row.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "arch/units/error.hpp"
@@ -39,7 +40,9 @@ void read_names(const CsvTable& table, std::size_t row, PublishedRow& out) {
   out.size = table.text(row, "seq_or_size");
   out.flags = table.text(row, "flags");
   out.unit = table.text(row, "unit");
-  out.gpus = count(table, row, "num_gpus").value_or(1);
+  // "1 MIG slice(s)" is one device; no count is one too.
+  const auto gpus = numbers_of(table.text(row, "num_gpus"));
+  out.gpus = gpus.empty() ? 1 : static_cast<std::int64_t>(std::min(gpus.front(), 1e9));
 }
 
 void read_reference_model(const CsvTable& table, std::size_t row, PublishedRow& out) {
@@ -121,7 +124,10 @@ std::string read_published_row(const CsvTable& table, PublishedTable kind, std::
   if (out.gpus > 1) return std::string(kSeveralGpus);
   switch (kind) {
     case PublishedTable::reference_models:
-      if (out.flags.find("backend=") != std::string::npos) return std::string(kServed);
+      if (out.flags.find("backend=") != std::string::npos ||
+          table.text(row, "heading").find("Triton") != std::string_view::npos) {
+        return std::string(kServed);
+      }
       read_reference_model(table, row, out);
       break;
     case PublishedTable::vendor_runs:
