@@ -22,11 +22,11 @@ double bytes_of(const OpGraph& graph, graph::TensorId id) {
   return vector::stored_bytes(graph, id);
 }
 
-/// Rows of `table` by `index`, through the kernel `name`.
-Launch rows_by_index(std::string name, const graph::Tensor& table, const graph::Tensor& index,
-                     const graph::Tensor& moved, double index_bytes, const Target& target, int ctas_per_sm) {
-  const RowBytes rows = row_bytes(access_of(table, index), target.gpu);
-  return lookup_launch(std::move(name), moved, rows, index_bytes, target.gpu, ctas_per_sm);
+/// Rows by index, through the kernel `name`. What a thread has in flight bounds these kernels, whether L2 or DRAM
+/// delivers it: a row met again takes as long as one met first, as measured lookups in small tables do [NEUDATA].
+Launch rows_by_index(std::string name, const graph::Tensor& moved, double index_bytes, const Target& target,
+                     int ctas_per_sm) {
+  return lookup_launch(std::move(name), moved, {.once = moved.bytes()}, index_bytes, target.gpu, ctas_per_sm);
 }
 
 void embedding(const OpGraph& graph, const Node& node, const Target& target, Lowered& out) {
@@ -38,8 +38,7 @@ void embedding(const OpGraph& graph, const Node& node, const Target& target, Low
   if (serving::serves(pass) && cols > 0) {
     vector::push(out.launches, serving::lookup(result.elements() / cols, cols, pass, target.gpu.sm.count));
   } else {
-    vector::push(out.launches, rows_by_index("indexSelectLargeIndex", graph.tensor(node.inputs[1]),
-                                             graph.tensor(node.inputs[0]), result, ids, target, 8));
+    vector::push(out.launches, rows_by_index("indexSelectLargeIndex", result, ids, target, 8));
   }
 }
 
@@ -160,9 +159,8 @@ Lowered lower_embedding(const graph::OpGraph& graph, const graph::Node& node, co
     case OpType::roi_align:
     case OpType::roi_align_backward: lower_regions(graph, node, target, out); break;
     case OpType::gather:
-      vector::push(out.launches,
-                   rows_by_index("index_elementwise_kernel<128, 4>", graph.tensor(node.inputs[0]),
-                                 graph.tensor(node.inputs[1]), result, bytes_of(graph, node.inputs[1]), target, 16));
+      vector::push(out.launches, rows_by_index("index_elementwise_kernel<128, 4>", result,
+                                               bytes_of(graph, node.inputs[1]), target, 16));
       break;
     case OpType::scatter_add: scatter_add(graph, node, target, out); break;
     case OpType::moe_dispatch: moe_dispatch(graph, node, target, out); break;
