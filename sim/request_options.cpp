@@ -177,12 +177,13 @@ std::string operands_shown(const Request& r) {
 }
 
 double positive_number(std::string_view option, std::string_view text) {
+  constexpr double kLeast = 1e-12;
   constexpr double kMost = 1e12;
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || at != end || !(value > 0 && value <= kMost)) {
-    refuse(option, "a number above 0, at most 1e12", text);
+  if (error != std::errc{} || at != end || !(value >= kLeast && value <= kMost)) {
+    refuse(option, "a number from 1e-12 to 1e12", text);
   }
   return value;
 }

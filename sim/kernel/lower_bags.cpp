@@ -50,7 +50,7 @@ Launch warp_per_row(std::string name, VectorKind kind, double rows, const Bag& b
   launch.grid[0] = static_cast<std::int64_t>(std::ceil(rows / 8));
   launch.work.other_flop = b.lookups * static_cast<double>(b.width);
   auto& detail = std::get<VectorKernel>(launch.detail);
-  detail.element_bytes = std::min(kVector, b.table.row_bytes);
+  detail.element_bytes = std::clamp(b.table.row_bytes, b.element, kVector);  // Rows may have no elements.
   detail.cols = std::max<std::int64_t>(1, b.width);
   detail.rows = static_cast<std::int64_t>(rows);
   return launch;

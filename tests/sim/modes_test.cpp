@@ -156,6 +156,7 @@ TEST_CASE("modes that make no sense are refused by name", "[modes][errors]") {
   for (const auto& [name, value] : Options{{"layout", "chwn"},
                                            {"input-rate", "0"},
                                            {"input-rate", "nan"},
+                                           {"input-rate", "1e-320"},
                                            {"input-copy", "dma"},
                                            {"host-scale", "-1"},
                                            {"accumulation", "5000"},

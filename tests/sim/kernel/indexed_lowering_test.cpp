@@ -175,6 +175,11 @@ TEST_CASE("more lookups are never faster, popular rows never slower", "[kernel][
   CHECK(time_of(bag(4'000'000, 128, 65536, 50, 1.2)) < 0.6 * time_of(bag(4'000'000, 128, 65536, 50, 0)));
 }
 
+TEST_CASE("bags of rows without elements cost their ids alone", "[kernel][embedding]") {
+  CHECK(time_of(bag(1000, 0, 32, 5, 0)) > 0);
+  CHECK(time_of(lower(OpType::embedding_bag_backward, {{{32, 0}}, ids({32, 5})}, {{"rows", i(1000)}})) > 0);
+}
+
 TEST_CASE("a bag's gradient sorts ids and sums by row", "[kernel][embedding]") {
   const Pairs rows{{"rows", i(65536)}};
   const Lowered dense = lower(OpType::embedding_bag_backward, {{{2048, 64}}, ids({2048, 10})}, rows);
