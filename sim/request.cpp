@@ -9,6 +9,7 @@
 #include "sim/cost/busy_clock.hpp"
 #include "sim/generate.hpp"
 #include "sim/memory_use.hpp"
+#include "sim/quantised.hpp"
 
 namespace voltaic {
 namespace {
@@ -216,7 +217,10 @@ report::MemoryUse Runner::memory(const Request& request) {
 report::Prediction Runner::predict(const Request& request) {
   const auto sim = simulator(request);
   check_combination(request);
-  const std::string warning = check_precision(sim->gpu().spec, request.resolved_precision());
+  const bool engine = request.framework == kernel::Framework::tensorrt;
+  const graph::Precision precision = engine ? engine_precision(sim->gpu().spec, request.resolved_precision())
+                                            : request.resolved_precision();  // An engine may know better.
+  const std::string warning = check_precision(sim->gpu().spec, precision);
   check_inference_only(request.training, request.resolved_precision(), request.sparsity);
   if (request.sparsity) check_sparsity(sim->gpu().spec, request.resolved_precision());
   const auto work = workload(request.generate ? prefill_of(request) : request);

@@ -313,8 +313,10 @@ std::vector<report::CapPoint> Simulator::power_caps(const report::Prediction& p,
   return out;
 }
 
-report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOptions& options) const {
-  check_options(options);
+report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOptions& asked) const {
+  check_options(asked);
+  SimulationOptions options = asked;
+  if (is_engine(asked)) options.precision = engine_precision(impl_->gpu->spec, asked.precision);
   report::Prediction p;
   if (std::string warning = check_precision(impl_->gpu->spec, options.precision); !warning.empty()) {
     p.warnings.push_back(std::move(warning));
@@ -330,7 +332,7 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
   impl_->price_all(p, options, priced);
   if (options.sparsity) store_unused_sparsity_dense(p);
   p.assumptions =
-      storage_assumptions(options.precision, options.sparsity, is_engine(options) ? &impl_->gpu->spec : nullptr);
+      storage_assumptions(asked.precision, options.sparsity, is_engine(options) ? &impl_->gpu->spec : nullptr);
   const HostModel host = host_model(impl_->gpu->calibration, options.framework).scaled(options.host_scale);
   std::vector<std::vector<Seconds>> durations(p.distinct.size());
   for (std::size_t d = 0; d < p.distinct.size(); ++d) {

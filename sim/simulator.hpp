@@ -54,7 +54,7 @@ class Simulator {
   const arch::ResolvedGpu& gpu() const;
   /// `forward` is the forward graph in fp32; passes run on a copy. Throws UnsupportedError as the passes and lowering
   /// do.
-  report::Prediction predict(graph::OpGraph forward, const SimulationOptions& options) const;
+  report::Prediction predict(graph::OpGraph forward, const SimulationOptions& asked) const;
   /// The device memory of that step, as predict() reports it, without its time.
   report::MemoryUse memory(graph::OpGraph forward, const SimulationOptions& options) const;
   /// The step of `prediction` under every power limit that the board takes, its own last. The prediction must have been

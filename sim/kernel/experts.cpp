@@ -151,7 +151,7 @@ bool lower_experts(const OpGraph& graph, const Node& node, const Target& target,
   const std::int64_t experts = node.attributes.integer("total_experts", 0);
   const std::int64_t top_k = node.attributes.integer("top_k", 0);
   const std::int64_t slots = node.attributes.integer("rows", 0);
-  if (target.framework == Framework::eager || experts < 1 || top_k < 1 || slots < top_k || node.outputs.empty() ||
+  if (!generates_kernels(target.framework) || experts < 1 || top_k < 1 || slots < top_k || node.outputs.empty() ||
       node.inputs.empty()) {
     return false;
   }

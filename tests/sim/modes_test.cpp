@@ -167,3 +167,11 @@ TEST_CASE("modes that make no sense are refused by name", "[modes][errors]") {
     CHECK_THROWS_AS(set_option(request, name, value), UsageError);
   }
 }
+
+TEST_CASE("an engine that runs int8 in fp16 says so once and is held against fp16's peak", "[modes]") {
+  const auto p = predict(
+      "bert-base", {{"gpu", "v100-pcie-32gb"}, {"precision", "int8"}, {"framework", "tensorrt"}, {"batch", "32"}});
+  CHECK(p.model_flop_utilization <= 1);
+  CHECK(p.peak_name == "fp16 tensor");
+  for (const std::string& warning : p.warnings) CHECK(warning.find("DP4A") == std::string::npos);
+}
