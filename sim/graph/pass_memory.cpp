@@ -49,7 +49,8 @@ bool is_training_state(TensorRole role) {
 
 double rows_of(const Tensor& y) {
   const std::int64_t width = y.shape.empty() ? 1 : std::max<std::int64_t>(y.shape.back(), 1);
-  return static_cast<double>(y.elements() / width);
+  const std::int64_t rows = y.elements() / width;
+  return static_cast<double>(rows);
 }
 
 /// The reserve space of a recurrent layer: activated gates of every step, an LSTM's cell states (a GRU's hidden part of

@@ -191,6 +191,7 @@ class Recomputation {
   /// The nodes of block `b` that are needed, copied, in program order.
   std::vector<std::pair<NodeId, Node>> copy_block(const std::vector<NodeId>& members) {
     std::vector<std::pair<NodeId, Node>> copies;
+    copies.reserve(members.size());
     for (const NodeId n : members) copies.emplace_back(n, copy_node(n));
     return copies;
   }

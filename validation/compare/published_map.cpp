@@ -115,6 +115,7 @@ PublishedEntry read_entry(const Reader& in) {
            "per_sample", "precision",
            "batch",      "batch_units_per_sample",
            "occurrence", "input_copy",
+           "gpu",        "layout",
            "note"});
   PublishedEntry entry;
   entry.model = in.text("model");
@@ -124,17 +125,24 @@ PublishedEntry read_entry(const Reader& in) {
   entry.flags = in.text("flags");
   entry.skip = in.text("skip");
   entry.workload = in.text("workload");
-  entry.profile = in.text("profile");
+  entry.gpu = in.text("gpu");
+  entry.layout = in.text("layout");
+  const auto text = [&in](const std::string& key, const Json& value) {
+    if (!value.is_string()) in.refuse(key, "text");
+    return value.get<std::string>();
+  };
+  if (const Json* profile = in.find("profile"); profile != nullptr && profile->is_string()) {
+    entry.profile[""] = profile->get<std::string>();
+  } else {
+    entry.profile = in.members<std::string>("profile", text);
+  }
   entry.optimizer = in.text("optimizer");
   entry.optimizer_kernels = in.text("optimizer_kernels");
   entry.attention = in.text("attention");
   entry.input_copy = in.text("input_copy");
   if (entry.model.empty()) in.refuse("model", "the source's name of a model");
   if (entry.skip.empty() == entry.workload.empty()) in.refuse("workload", "either a workload or a reason to skip");
-  entry.precision = in.members<std::string>("precision", [&in](const std::string& key, const Json& value) {
-    if (!value.is_string()) in.refuse(key, "text");
-    return value.get<std::string>();
-  });
+  entry.precision = in.members<std::string>("precision", text);
   entry.batch = in.members<std::int64_t>("batch", [&in](const std::string& key, const Json& value) {
     if (!value.is_number_integer() || value.get<std::int64_t>() < 1) in.refuse(key, "a whole number of at least 1");
     return value.get<std::int64_t>();
@@ -206,8 +214,9 @@ std::optional<double> PublishedSize::of(const std::vector<double>& row_numbers, 
 
 bool PublishedEntry::matches(const PublishedRow& row) const {
   const auto is = [](const std::string& wanted, const std::string& have) { return wanted.empty() || wanted == have; };
-  return model == row.model && is(submodel, row.submodel) && is(framework, row.framework) && is(mode, row.mode) &&
-         row.flags.find(flags) != std::string::npos && occurrence.value_or(row.occurrence) == row.occurrence;
+  return model == row.model && row.gpu.starts_with(gpu) && is(submodel, row.submodel) && is(framework, row.framework) &&
+         is(mode, row.mode) && row.flags.find(flags) != std::string::npos &&
+         occurrence.value_or(row.occurrence) == row.occurrence;
 }
 
 const PublishedEntry* PublishedMap::find(const PublishedRow& row) const {

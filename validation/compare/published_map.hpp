@@ -42,9 +42,12 @@ struct PublishedSize {
 
 struct PublishedEntry {
   std::string model, submodel, framework, mode, flags;  ///< What it matches; empty matches all, flags is a part.
+  std::string gpu;                                      ///< The same: how the table's spelling begins.
   std::string skip;                                     ///< Why such rows are not predicted; empty: they are.
   std::string workload;                                 ///< Zoo name.
-  std::string profile;                                  ///< Framework profile; empty: by the row's framework and flags.
+  std::map<std::string, std::string> profile;           ///< Framework profile by the table's precision ("": any
+                                                        ///< other); none: by the row's framework and flags.
+  std::string layout;                                   ///< Empty: the request's default.
   std::string optimizer;                                ///< Empty: the request's default.
   std::string optimizer_kernels;                        ///< The same.
   std::string attention;                                ///< Empty: the request's default.

@@ -188,6 +188,12 @@ std::string_view profile_of(const PublishedRow& row) {
   return row.framework == "MXNet" ? "graph" : "eager";
 }
 
+std::string_view profile_of(const PublishedRow& row, const PublishedEntry& entry) {
+  auto own = entry.profile.find(row.precision);
+  if (own == entry.profile.end()) own = entry.profile.find("");
+  return own == entry.profile.end() ? profile_of(row) : own->second;
+}
+
 std::string ask_published(const PublishedMap& map, const PublishedRow& row, PublishedAsk& ask) {
   const PublishedEntry* entry = map.find(row);
   if (entry == nullptr) return fmt::format("model {} has no entry in the mapping", one_line(row.model, 60));
@@ -202,10 +208,11 @@ std::string ask_published(const PublishedMap& map, const PublishedRow& row, Publ
   if (std::string reason = set_precision(row, *entry, ask); !reason.empty()) return reason;
   if (std::string reason = set_sizes(row, *entry, request); !reason.empty()) return reason;
   if (std::string reason = set_batch(row, *entry, ask); !reason.empty()) return reason;
-  set_option(request, "framework", entry->profile.empty() ? profile_of(row) : entry->profile);
+  set_option(request, "framework", profile_of(row, *entry));
   if (!entry->optimizer.empty()) set_option(request, "optimizer", entry->optimizer);
   if (request.training && !entry->optimizer_kernels.empty())
     set_option(request, "optimizer-kernels", entry->optimizer_kernels);
+  if (!entry->layout.empty()) set_option(request, "layout", entry->layout);
   if (!entry->attention.empty()) set_option(request, "attention", entry->attention);
   if (!entry->input_copy.empty()) {
     set_option(request, "input-copy", entry->input_copy);

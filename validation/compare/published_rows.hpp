@@ -67,6 +67,8 @@ struct Accumulation {
 Accumulation accumulation_of(const PublishedRow& row);
 /// The framework profile that a row's framework and flags stand for.
 std::string_view profile_of(const PublishedRow& row);
+/// The same, as an entry says otherwise.
+std::string_view profile_of(const PublishedRow& row, const PublishedEntry& entry);
 
 /// Speed-ups between rows with their predictions: A100 over V100, 16 bits over 32, a batch over the smallest.
 /// `asks[i]` has its prediction in `asks[i].pair`.
