@@ -74,7 +74,7 @@ struct Traffic {
 };
 Traffic traffic_of(const ConvProblem& p, const ConvMachine& m) {
   const auto bytes = kernel::conv_bytes(p);
-  return {bytes.input, bytes.output, bytes.weights, conv_miss(bytes.total(), m.l2),
+  return {bytes.input, bytes.output + bytes.epilogue, bytes.weights, conv_miss(bytes.total(), m.l2),
           conv_miss(bytes.input + bytes.weights, m.l2)};
 }
 

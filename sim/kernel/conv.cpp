@@ -118,6 +118,7 @@ Work conv_work(const ConvKernel& kernel) {
       work.written = Bytes{bytes.weights};
       break;
   }
+  work.read += Bytes{bytes.epilogue};
   return work;
 }
 

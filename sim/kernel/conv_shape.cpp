@@ -36,7 +36,7 @@ ImplicitGemm implicit_gemm(const ConvProblem& p) {
 ConvBytes conv_bytes(const ConvProblem& p) {
   const double e = p.element_bytes;
   return {e * d(p.n) * d(p.c) * spatial(p.in), e * d(p.n) * d(p.k) * spatial(p.out),
-          e * d(p.k) * d(p.c) / d(p.groups) * spatial(p.filter)};
+          e * d(p.k) * d(p.c) / d(p.groups) * spatial(p.filter), p.epilogue_bytes};
 }
 
 WinogradShape winograd_shape(const ConvProblem& p) {

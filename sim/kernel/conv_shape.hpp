@@ -31,7 +31,8 @@ ImplicitGemm implicit_gemm(const ConvProblem& problem);
 /// Bytes of the tensors: input side, output side and filters, whichever of them the pass reads or writes.
 struct ConvBytes {
   double input = 0, output = 0, weights = 0;
-  double total() const { return input + output + weights; }
+  double epilogue = 0;  ///< Beside the operands: a residual, and what a result in a wider type has more.
+  double total() const { return input + output + weights + epilogue; }
 };
 ConvBytes conv_bytes(const ConvProblem& problem);
 

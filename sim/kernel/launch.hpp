@@ -73,7 +73,7 @@ struct ConvProblem {
   double element_bytes = 4;
   bool bias = false;
   bool channels_last = false;
-  double epilogue_bytes = 0;  ///< Read beside the operands: a residual that the epilogue adds.
+  double epilogue_bytes = 0;  ///< Moved beside the operands: a residual that the epilogue adds, a wider result.
   friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
 };
 enum class ConvAlgorithm : std::uint8_t {

@@ -128,6 +128,11 @@ Lowered lower_convolution(const graph::OpGraph& graph, const graph::Node& node, 
   problem.math = node.compute;
   problem.element_bytes = bytes_per_element(graph.tensor(node.inputs[0]).dtype);
   problem.bias = !backward && node.inputs.size() > 2;
+  constexpr std::size_t kResidual = 3;
+  if (!backward && node.inputs.size() > kResidual)
+    problem.epilogue_bytes = graph.tensor(node.inputs[kResidual]).bytes();
+  const double narrow = problem.element_bytes * static_cast<double>(result.elements());
+  if (!backward) problem.epilogue_bytes += std::max(0.0, result.bytes() - narrow);
   problem.channels_last = target.framework == Framework::tensorrt || node.attributes.flag("channels_last");
   out.launches = conv_launches(target.library.choose(problem), target.gpu);
   if (problem.bias && !generates_kernels(target.framework)) out.launches.push_back(bias_launch(result));

@@ -175,3 +175,19 @@ TEST_CASE("an engine that runs int8 in fp16 says so once and is held against fp1
   CHECK(p.peak_name == "fp16 tensor");
   for (const std::string& warning : p.warnings) CHECK(warning.find("DP4A") == std::string::npos);
 }
+
+TEST_CASE("a residual in an epilogue is read, a wider result is written", "[modes]") {
+  const auto bytes_of = [](const report::Prediction& p) {
+    double bytes = 0;
+    for (const auto& row : p.nodes) {
+      if (graph::family(p.graph.node(row.node).op) != graph::OpFamily::convolution) continue;
+      for (const auto& k : p.distinct[row.distinct].kernels) bytes += k.launch.work.traffic().value;
+    }
+    return bytes;
+  };
+  const auto compiled = predict("resnet50", with(kBusy, {{"framework", "compiled"}}));
+  const auto engine = predict("resnet50", with(kBusy, {{"framework", "tensorrt"}}));
+  // Sixteen blocks: 256 x 56 x 56 three times, 512 x 28 x 28 four, 1024 x 14 x 14 six, 2048 x 7 x 7 three.
+  const double residuals = 256.0 * 2 * (3 * 802816.0 + 4 * 401408.0 + 6 * 200704.0 + 3 * 100352.0);
+  CHECK_THAT(bytes_of(engine) - bytes_of(compiled), Catch::Matchers::WithinRel(residuals, 1e-9));
+}
