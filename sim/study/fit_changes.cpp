@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -194,9 +195,9 @@ void Changes::try_options() {
 bool Changes::try_combinations(const std::vector<Kind>& kinds) {
   std::vector<Change> strongest;
   for (const Kind& kind : kinds) {
-    for (auto c = kind.rbegin(); c != kind.rend(); ++c) {
-      if (!memory(c->applied(request_))) continue;
-      strongest.push_back(*c);
+    for (const Change& c : std::views::reverse(kind)) {
+      if (!memory(c.applied(request_))) continue;
+      strongest.push_back(c);
       break;
     }
   }

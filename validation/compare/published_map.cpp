@@ -83,7 +83,8 @@ class Reader {
     const Json* object = find(key);
     if (object == nullptr) return out;
     if (!object->is_object()) refuse(key, "an object");
-    for (const auto& [name, value] : object->items()) out.emplace(name, convert(key + "/" + name, value));
+    for (const auto& [name, value] : object->items())
+      out.emplace(name, convert(fmt::format("{}/{}", key, name), value));
     return out;
   }
 
