@@ -79,7 +79,8 @@ TensorId BertEncoder::attention(TensorId x) {
 
 TensorId BertEncoder::unfused(TensorId q, TensorId k, TensorId v) {
   TensorId p = attention_scores(w_, q, k, false, false);
-  p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(c_.hidden / c_.heads)));
+  const Dim head_dim = c_.hidden / c_.heads;
+  p = w_.scalar(OpType::div_scalar, "scale", p, std::sqrt(static_cast<double>(head_dim)));
   if (mask_ != 0) p = w_.apply(OpType::add, "masked", {p, mask_});
   p = w_.apply(OpType::softmax, "softmax", {p});
   return attention_context(w_, w_.dropout("dropout", p, c_.attention_dropout), v, false);

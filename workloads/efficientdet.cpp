@@ -105,6 +105,7 @@ struct SharedSeparable {
 TensorId head(GraphWriter& w, const std::string& scope, const std::vector<TensorId>& levels, Dim values) {
   w.scope(scope);
   std::vector<SharedSeparable> tower;
+  tower.reserve(kTower);
   for (int i = 0; i < kTower; ++i) tower.emplace_back(w, "conv" + std::to_string(i), kWidth);
   const SharedSeparable predict(w, "predict", kAnchors * values);
   std::vector<TensorId> parts;

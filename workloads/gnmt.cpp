@@ -2,6 +2,8 @@
 // GNMT [Wu16] in its second version: four LSTM layers on each side, the first of the encoder in both directions, the
 // first of the decoder with additive attention [Bahdanau15] that every later one reads, residual connections.
 // Tokens come first in memory. All answers of a sample share its length: no packing of shorter ones.
+#include <fmt/format.h>
+
 #include <array>
 
 #include "workloads/attention_block.hpp"
@@ -52,11 +54,10 @@ class Gnmt {
     const Dim in = w_.dim(x, -1);
     for (const char* direction : {"", "_reverse"}) {
       if (*direction != '\0' && !both) break;
-      const std::string suffix = direction;
-      inputs.push_back(w_.parameter(name + ".weight_ih" + suffix, {4 * kHidden, in}));
-      inputs.push_back(w_.parameter(name + ".weight_hh" + suffix, {4 * kHidden, kHidden}));
-      inputs.push_back(w_.parameter(name + ".bias_ih" + suffix, {4 * kHidden}));
-      inputs.push_back(w_.parameter(name + ".bias_hh" + suffix, {4 * kHidden}));
+      inputs.push_back(w_.parameter(fmt::format("{}.weight_ih{}", name, direction), {4 * kHidden, in}));
+      inputs.push_back(w_.parameter(fmt::format("{}.weight_hh{}", name, direction), {4 * kHidden, kHidden}));
+      inputs.push_back(w_.parameter(fmt::format("{}.bias_ih{}", name, direction), {4 * kHidden}));
+      inputs.push_back(w_.parameter(fmt::format("{}.bias_hh{}", name, direction), {4 * kHidden}));
     }
     graph::Attributes attrs = attributes({{"hidden", kHidden}});
     if (both) attrs.set("bidirectional", std::int64_t{1});

@@ -25,6 +25,7 @@ struct HeadShape {
 TensorId shared_head(GraphWriter& w, const HeadShape& shape, const std::vector<TensorId>& levels) {
   w.scope(shape.name);
   std::vector<SharedConv> tower;
+  tower.reserve(kTower);
   for (int i = 0; i < kTower; ++i) {
     tower.emplace_back(w, "conv" + std::to_string(i), kWidth, kWidth, 3, ConvLayer{.bias = !shape.norm});
   }
