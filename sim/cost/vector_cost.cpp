@@ -86,7 +86,8 @@ MemoryTime memory_time(const View& v) {
   const Bytes traffic = v.launch.work.traffic();
   const BytesPerSecond l2 = v.law.l2_share * memory::l2_bandwidth(v.gpu, static_cast<double>(v.gpu.sm.count));
   const BytesPerSecond dram = stream_bandwidth(v);
-  const double miss = memory::miss_share(traffic, v.gpu.l2.capacity, v.law.region);
+  const double cold = traffic.value > 0 ? std::min(1.0, v.kernel.cold_bytes / traffic.value) : 0;
+  const double miss = std::max(cold, memory::miss_share(traffic, v.gpu.l2.capacity, v.law.region));
   const memory::StreamTime stream = memory::mixed_stream_time(traffic, miss, l2, dram);
   MemoryTime t;
   t.l2 = stream.l2.value * v.slow / v.law.efficiency;

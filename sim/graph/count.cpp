@@ -57,6 +57,12 @@ OpCount matrix_count(const Node& node, const Shapes& s) {
 
 /// Forward, data gradient and weight gradient of one convolution do the same multiply-adds: each filter tap of a
 /// group's channels for each position of the side the filter slides over.
+/// Functions of an epilogue beside the residual's addition.
+double activations_of(const Node& node) {
+  const std::string epilogue = node.attributes.word("epilogue", "");
+  return epilogue.empty() || epilogue == "add" ? 0 : 1;
+}
+
 OpCount convolution_count(const Node& node, const Shapes& s) {
   switch (node.op) {
     case OpType::conv_dgrad: {
@@ -69,7 +75,10 @@ OpCount convolution_count(const Node& node, const Shapes& s) {
     }
     case OpType::conv1d:
     case OpType::conv2d:
-    case OpType::conv3d: return {s.out() * size(s.input(1), 1), s.has_input(2) ? s.out() : 0};
+    case OpType::conv3d: {
+      const double epilogue = (s.has_input(2) ? 1 : 0) + (s.has_input(3) ? 1 : 0) + activations_of(node);
+      return {s.out() * size(s.input(1), 1), epilogue * s.out()};
+    }
     default: return {s.in(0) * size(s.input(1), 1), s.has_input(2) ? s.out() : 0};
   }
 }

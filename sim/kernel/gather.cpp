@@ -29,7 +29,10 @@ RowBytes row_bytes(const RowAccess& access, const arch::GpuSpec& gpu) {
   const RowTraffic traffic = row_traffic(units, cache / unit);
   bytes.once = (sharing > 1 ? row_traffic(rows, 0).distinct : traffic.distinct) * access.row_bytes;
   const double fetched = std::min(traffic.distinct * unit, table) + (traffic.fetched - traffic.distinct) * unit;
-  if (table > cache) bytes.far = std::max(0.0, fetched - bytes.once);  // Smaller tables may be there already.
+  if (table > cache) {  // Smaller tables may be there already.
+    bytes.far = std::max(0.0, fetched - bytes.once);
+    bytes.cold = bytes.once;
+  }
   bytes.again = std::max(bytes.far, moved - bytes.once);
   return bytes;
 }
@@ -46,6 +49,7 @@ void set_rereads(Launch& launch, const RowBytes& bytes) {
   auto& detail = std::get<VectorKernel>(launch.detail);
   detail.reread_bytes = bytes.again;
   detail.far_bytes = bytes.far;
+  detail.cold_bytes = bytes.cold;
 }
 
 Launch lookup_launch(std::string name, const graph::Tensor& moved, const RowBytes& rows, double index_bytes,

@@ -19,6 +19,7 @@ struct RowBytes {
   double once = 0;   ///< Distinct rows: what must move.
   double again = 0;  ///< Beyond that: rows met again, and the rest of sectors that were fetched for a part.
   double far = 0;    ///< Part of `again` that comes from DRAM.
+  double cold = 0;   ///< Part of `once` that does: rows of a table that L2 cannot hold, other ones each time.
 };
 /// Half of L2 holds rows; the other half sees results and indices pass, and copies of lines of a far partition.
 /// Shorter rows share sectors of 32 bytes, longer ones are fetched in whole sectors.

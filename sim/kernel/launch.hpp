@@ -133,6 +133,7 @@ struct VectorKernel {
   double reread_bytes = 0;    ///< Bytes read again beyond the compulsory ones; L1 and L2 may serve them.
   double reuse_bytes = 0;     ///< Bytes that pass on the whole GPU between two reads; 0: rows open at once decide.
   double far_bytes = -1;      ///< Part of reread_bytes that L2 no longer holds, from popularity; below 0: not known.
+  double cold_bytes = 0;      ///< Part of the compulsory bytes that no kernel before can have left in L2.
   std::string_view function;  ///< Pointwise function ("pow", "gelu"); chooses compute cost per element.
   std::vector<std::string_view> fused;  ///< Functions of a fused chain (static names); empty for a single one.
   double element_bytes = 4;

@@ -55,15 +55,20 @@ void sum_sorted(const graph::Tensor& dy, const RowAccess& rows, double touched, 
   const double distinct = touched / std::max(1.0, rows.row_bytes);
   const double parts = rows.lookups / kIdsPerPart + distinct;
   const double part_bytes = 4 * width * parts;
-  const auto launch_of = [&](const char* name, double summed, const Pass& pass) {
+  // `loads` depend on each other; while one of them is under way the element itself is not.
+  const auto launch_of = [&](const char* name, double summed, double loads, const Pass& pass) {
     const auto count = static_cast<std::int64_t>(std::ceil(summed));
     Launch launch = vector::rowwise(name, VectorKind::scatter, count, features, static_cast<int>(threads), pass);
     launch.grid[0] = count * ((features + threads - 1) / threads);
+    std::get<VectorKernel>(launch.detail).element_bytes = pass.element_bytes / loads;
     vector::push(out.launches, std::move(launch));
   };
-  launch_of("compute_grad_weight", rows.lookups / kIdsPerPart + std::min(rows.lookups, rows.rows),
+  constexpr double kIdThenRow = 2;          // sorted id, element
+  constexpr double kPartsThenTheirSum = 3;  // first part, id, element
+  launch_of("compute_grad_weight", rows.lookups / kIdsPerPart + std::min(rows.lookups, rows.rows), kIdThenRow,
             Pass{static_cast<double>(dy.elements()), dy.bytes() + 8 * rows.lookups, part_bytes, 2, element});
-  launch_of("sum_and_scatter", std::min(rows.lookups, rows.rows), Pass{width * parts, part_bytes, touched, 1, element});
+  launch_of("sum_and_scatter", std::min(rows.lookups, rows.rows), kPartsThenTheirSum,
+            Pass{width * parts, part_bytes, touched, 1, element});
 }
 
 /// Dense gradient of a table: zeroes, then rows added by index. Few indices take one kernel that scans them for each
@@ -78,7 +83,8 @@ void embedding_backward(const OpGraph& graph, const Node& node, const Target& ta
   if (!(ids > 0)) return;
   const RowAccess rows{static_cast<double>(table.shape.front()), element * static_cast<double>(features), ids, 0};
   const double touched = row_bytes(rows, target.gpu).once;
-  const Pass scatter{static_cast<double>(dy.elements()), dy.bytes() + touched + 8 * ids, touched, 2, element};
+  // As in lookups, bytes in flight bound the kernel: a row met again takes as long as one met first.
+  const Pass scatter{static_cast<double>(dy.elements()), 2 * dy.bytes() + 8 * ids, dy.bytes(), 2, element};
   constexpr double kSortAbove = 3072;  // ATen: more indices than this are sorted.
   if (ids > kSortAbove) {
     push_radix_sort(out.launches, {.pairs = ids, .key_bytes = 8, .value_bytes = 8, .key_bits = index_bits(rows.rows)});
