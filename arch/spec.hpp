@@ -47,6 +47,29 @@ struct SmSpec {
   double shared_bytes_per_cycle = 0;
 };
 
+/// How warp instructions move through an SM, for the cycle engine. Chip-wide: arch/chips/*.json, which a GPU file may
+/// override. Latencies run from issue to the issue of a dependent instruction.
+struct PipelineSpec {
+  Cycles alu_latency;   ///< IADD3, LOP3, ISETP, MOV.
+  Cycles fma_latency;   ///< FFMA.
+  Cycles imad_latency;  ///< IMAD.
+  Cycles half_latency;  ///< HFMA2.
+  Cycles fp64_latency;  ///< DFMA.
+  Cycles mufu_latency;  ///< MUFU, conversions.
+  Cycles mma_latency;   ///< Of a tensor instruction beyond the cycles in which it issues.
+  Cycles shuffle_latency;
+  Cycles shared_latency;               ///< LDS without conflicts.
+  Cycles matrix_load_latency;          ///< LDSM of one 8x8 tile.
+  Cycles branch_latency;               ///< Beyond the branch's own issue.
+  Cycles barrier_latency;              ///< From the last arrival to the first issue.
+  Cycles cta_launch;                   ///< From a free slot to the next CTA's first instruction.
+  double queue_entries = 0;            ///< Memory instructions that a sub-partition may have waiting.
+  double port_interval = 0;            ///< Cycles between requests of one sub-partition into the shared memory unit.
+  double l2_port_bytes_per_cycle = 0;  ///< L2 to one SM.
+  double register_bank_conflicts = 0;  ///< Extra dispatch cycles per three-operand instruction, as a rate.
+  Seconds kernel_start;  ///< From the end of a kernel to the first instruction of the next one on a busy stream.
+};
+
 struct ClockSpec {
   Hertz base;
   Hertz boost;      ///< Clock of short kernels and of everything below the power limit.
@@ -65,6 +88,8 @@ struct L2Spec {
   double bytes_per_cycle_per_sm = 0;  ///< With all SMs reading.
   Cycles latency;                     ///< Near partition.
   Cycles far_latency;                 ///< Far partition; equals `latency` with one partition.
+  int slices = 1;                     ///< Addresses are hashed over them.
+  int ways = 16;
 };
 
 /// Device memory as one kernel sees it.
@@ -75,6 +100,9 @@ struct DramSpec {
   BytesPerSecond peak_bandwidth;  ///< Pin rate times bus width.
   double stream_efficiency = 0;   ///< Share of peak that a long sequential stream reaches, in (0, 1].
   Seconds idle_latency;           ///< One dependent load that misses L2, nothing else in flight.
+  int channels = 1;
+  double refresh_share = 0;     ///< Of the time, taken by refresh.
+  double turnaround_share = 0;  ///< Of the bandwidth, lost between reads and writes when half the bytes are written.
 };
 
 struct LinkSpec {
@@ -110,6 +138,7 @@ struct GpuSpec {
   Architecture architecture = Architecture::volta;
   std::string compute_capability;  ///< "8.0"
   SmSpec sm;
+  PipelineSpec pipeline;
   ClockSpec clocks;
   L1Spec l1;
   L2Spec l2;
