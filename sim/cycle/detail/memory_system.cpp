@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#include "sim/cycle/detail/memory_system.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace voltaic::cycle::detail {
+namespace {
+
+constexpr double kSector = 32;
+constexpr int kChannelShift = 9;  ///< Lines of 512 bytes go to one channel.
+
+/// Spreads addresses over servers as the hardware's hash does: no stride keeps to a few of them.
+std::uint64_t mix(std::uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  x *= 0xc4ceb9fe1a85ec53ULL;
+  return x ^ (x >> 33);
+}
+
+/// Part of L2 that the other partition serves: nothing while a copy fits the near one, else half the addresses.
+double far_share(const Tensor& tensor, const Machine& machine) {
+  if (machine.l2_partitions < 2) return 0;
+  return tensor.unique_bytes * machine.l2_partitions <= machine.l2_capacity ? 0 : 0.5;
+}
+
+}  // namespace
+
+MemorySystem::MemorySystem(const Program& program, const Machine& machine, const RunOptions& options)
+    : machine_(machine) {
+  const double share = static_cast<double>(options.sms) / std::max(options.active_sms, 1.0);
+  // One SM that stands for many sees the mean of all slices and channels; many SMs meet at single ones.
+  slices_alone_ = options.sms == 1;
+  const auto servers = [&](int count) { return slices_alone_ ? std::size_t{1} : static_cast<std::size_t>(count); };
+  slice_free_.assign(servers(machine.l2_slices), 0.0);
+  channel_free_.assign(servers(machine.dram_channels), 0.0);
+  slice_rate_ = share * machine.l2_bytes_per_cycle / static_cast<double>(slice_free_.size());
+  channel_rate_ = share * machine.dram_bytes_per_cycle / static_cast<double>(channel_free_.size());
+  tensors_.resize(program.tensors.size());
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = program.tensors[i];
+    tensors_[i].miss_share = 1 - tensor.l2_hit;
+    tensors_[i].far_share = far_share(tensor, machine);
+    tensors_[i].write_back_share = tensor.write_back;
+  }
+  if (options.l2 == L2Model::tags) tags_.emplace(machine.l2_capacity, machine.l2_ways);
+}
+
+double MemorySystem::l2_start(std::uint64_t address, double bytes, double at, Counters& counters) {
+  double& free = slice_free_.size() == 1 ? slice_free_[0] : slice_free_[mix(address >> 7) % slice_free_.size()];
+  const double start = std::max(at, free);
+  free = start + bytes / slice_rate_;
+  counters.l2_busy += bytes / slice_rate_ / static_cast<double>(slice_free_.size());
+  return start;
+}
+
+double MemorySystem::dram_start(std::uint64_t address, double bytes, bool write, double at, Counters& counters) {
+  (write ? written_bytes_ : read_bytes_) += bytes;
+  (write ? counters.dram_write_bytes : counters.dram_read_bytes) += bytes;
+  // Turnarounds are most frequent when half the bytes are written.
+  const double written = written_bytes_ / (read_bytes_ + written_bytes_);
+  const double mixed = 2 * std::min(written, 1 - written);
+  const double share = machine_.dram_read_share + mixed * (machine_.dram_mixed_share - machine_.dram_read_share);
+  const double service = bytes / (channel_rate_ * share);
+  double& free = channel_free_.size() == 1 ? channel_free_[0]
+                                           : channel_free_[mix(address >> kChannelShift) % channel_free_.size()];
+  const double start = std::max(at, free);
+  free = start + service;
+  counters.dram_busy += bytes / channel_rate_ / static_cast<double>(channel_free_.size());
+  return start + service;
+}
+
+bool MemorySystem::missing(const LineRequest& request, TensorState& tensor, bool write) {
+  if (tags_) return !tags_->access(request.address, static_cast<unsigned>(request.sectors), write);
+  return tensor.miss.draw(tensor.miss_share);
+}
+
+double MemorySystem::read(const LineRequest& request, double at, Counters& counters) {
+  const double bytes = kSector * request.sectors;
+  TensorState& tensor = tensors_[request.tensor];
+  counters.l2_read_sectors += request.sectors;
+  const double start = l2_start(request.address, bytes, at, counters);
+  if (!missing(request, tensor, false)) {
+    counters.l2_hit_sectors += request.sectors;
+    if (!tensor.far.draw(tensor.far_share)) return start + machine_.l2_latency;
+    counters.far_sectors += request.sectors;
+    return start + machine_.l2_far_latency;
+  }
+  const double to_dram = machine_.l2_latency / 2;  // Half of a hit's time is the way there.
+  const double served = dram_start(request.address, bytes, false, start + to_dram, counters);
+  return served + std::max(0.0, machine_.dram_latency - to_dram);
+}
+
+double MemorySystem::write(const LineRequest& request, double at, Counters& counters) {
+  const double bytes = kSector * request.sectors;
+  TensorState& tensor = tensors_[request.tensor];
+  counters.l2_write_sectors += request.sectors;
+  const double start = l2_start(request.address, bytes, at, counters);
+  const double to_l2 = machine_.l2_latency / 2;
+  const bool through = tags_ ? missing(request, tensor, true) : tensor.write_back.draw(tensor.write_back_share);
+  if (!through) {
+    counters.l2_hit_sectors += request.sectors;
+    return start + to_l2;
+  }
+  return dram_start(request.address, bytes, true, start + to_l2, counters);
+}
+
+}  // namespace voltaic::cycle::detail

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// L2 and DRAM behind the SMs. Each server (an L2 slice, a DRAM channel) takes requests in the order in which SMs send
+// them and knows when it is free next, so a request's whole way is known when it is sent: no event of its own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "sim/cycle/counters.hpp"
+#include "sim/cycle/l2_tags.hpp"
+#include "sim/cycle/machine.hpp"
+#include "sim/cycle/program.hpp"
+#include "sim/cycle/simulate.hpp"
+
+namespace voltaic::cycle::detail {
+
+/// One line's part of a warp-wide access on its way to L2.
+struct LineRequest {
+  std::uint64_t address = 0;
+  int sectors = 4;
+  std::uint16_t tensor = 0;
+};
+
+/// A value that comes up in shares of one: true `share` of the times, evenly spread.
+class Spread {
+ public:
+  bool draw(double share) {
+    sum_ += share;
+    if (sum_ < 1 - 1e-9) return false;
+    sum_ -= 1;
+    return true;
+  }
+
+ private:
+  double sum_ = 0.5;
+};
+
+class MemorySystem {
+ public:
+  MemorySystem(const Program& program, const Machine& machine, const RunOptions& options);
+
+  /// A read that leaves its SM at `at`: when its data is back there. Rates, hits and queues are counted.
+  double read(const LineRequest& request, double at, Counters& counters);
+  /// A write: when L2 (and DRAM, for the part that is written back) has taken it.
+  double write(const LineRequest& request, double at, Counters& counters);
+
+  bool needs_addresses() const { return !slices_alone_ || tags_.has_value(); }
+
+ private:
+  struct TensorState {
+    Spread miss, far, write_back;
+    double miss_share = 0, far_share = 0, write_back_share = 0;
+  };
+  double l2_start(std::uint64_t address, double bytes, double at, Counters& counters);
+  double dram_start(std::uint64_t address, double bytes, bool write, double at, Counters& counters);
+  bool missing(const LineRequest& request, TensorState& tensor, bool write);
+
+  const Machine& machine_;
+  std::vector<TensorState> tensors_;
+  std::vector<double> slice_free_, channel_free_;
+  double slice_rate_, channel_rate_;
+  bool slices_alone_;
+  double read_bytes_ = 0, written_bytes_ = 0;
+  std::optional<L2Tags> tags_;
+};
+
+}  // namespace voltaic::cycle::detail

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "sim/cycle/detail/memory_unit.hpp"
+
+namespace voltaic::cycle::detail {
+namespace {
+
+constexpr double kSector = 32;
+
+/// Sectors of line `i` of an access: whole lines first, what is left in the last.
+int sectors_of(const Access& access, int line) {
+  const int each = (access.sectors + access.lines - 1) / access.lines;
+  return std::clamp(access.sectors - line * each, 0, each);
+}
+
+}  // namespace
+
+MemoryUnit::Times MemoryUnit::global(int partition, double at, Op op, std::uint16_t index, std::uint64_t address,
+                                     Counters& counters) {
+  const Access& access = program_.accesses[index];
+  const double start = enter(partition, at, tag_free_);
+  tag_free_ = start + access.lines / machine_.tag_lines;
+  if (op == Op::store_global || (op == Op::atomic)) {
+    const double passes = take_data(start, access.wavefronts, counters);
+    const double done = write_lines(access, start + passes, address, counters);
+    last_store_ = std::max(last_store_, done);
+    // An atomic's result makes the way back from L2.
+    return {start + passes, op == Op::atomic ? done + machine_.l2_latency / 2 : done};
+  }
+  const double done = read_lines(access, index, start, address, counters);
+  // What comes back passes the data stage on its way to registers or shared memory.
+  const double passes = take_data(start, access.wavefronts, counters);
+  return {start, std::max(done, start + passes - pass() + machine_.l1_latency)};
+}
+
+double MemoryUnit::read_lines(const Access& access, std::size_t index, double start, std::uint64_t address,
+                              Counters& counters) {
+  double done = 0;
+  counters.l1_sectors += access.sectors;
+  for (int line = 0; line < access.lines; ++line) {
+    const int sectors = sectors_of(access, line);
+    if (sectors == 0) continue;
+    if (access.l1_hit > 0 && hits_[index].draw(access.l1_hit)) {
+      counters.l1_hit_sectors += sectors;
+      continue;
+    }
+    const double bytes = kSector * sectors;
+    // The way into the SM is taken in the order of requests, before the data is there: rates hold, order is kept.
+    const double room = loads_.room_at(bytes, start);
+    tag_free_ = std::max(tag_free_, room);
+    const double sent = std::max(room, in_free_);
+    in_free_ = sent + bytes / machine_.port_bytes;
+    const auto place = address + static_cast<std::uint64_t>(line * access.line_stride);
+    const double back = behind_.read({place, sectors, access.tensor}, sent, counters);
+    loads_.add(back, bytes);
+    done = std::max(done, back);
+  }
+  return done;
+}
+
+double MemoryUnit::write_lines(const Access& access, double start, std::uint64_t address, Counters& counters) {
+  double done = start;
+  for (int line = 0; line < access.lines; ++line) {
+    const int sectors = sectors_of(access, line);
+    if (sectors == 0) continue;
+    const double bytes = kSector * sectors;
+    const double room = stores_.room_at(bytes, start);
+    tag_free_ = std::max(tag_free_, room);
+    const double sent = std::max(room, out_free_);
+    out_free_ = sent + bytes / machine_.port_bytes;
+    const auto place = address + static_cast<std::uint64_t>(line * access.line_stride);
+    const double taken = behind_.write({place, sectors, access.tensor}, sent, counters);
+    stores_.add(taken, bytes);
+    done = std::max(done, taken);
+  }
+  return done;
+}
+
+}  // namespace voltaic::cycle::detail
