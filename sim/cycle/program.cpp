@@ -29,7 +29,8 @@ class Checker {
     if (p_.loops.size() > kLoopDepth) fail("at most 4 loops", p_.loops.size());
     for (std::size_t i = 0; i < p_.code.size(); ++i) instruction(p_.code[i], i);
     for (const Loop& loop : p_.loops) {
-      if (!(loop.trips >= 1 && static_cast<double>(loop.trips) <= kMost && std::isfinite(loop.trips_per_x)))
+      if (!(loop.trips >= 1 && static_cast<double>(loop.trips) <= kMost && std::isfinite(loop.trips_per_x) &&
+            std::isfinite(loop.trips_ahead)))
         fail("loops of 1 to 1e15 trips", loop.trips);
     }
     for (const Access& a : p_.accesses) {

@@ -4,7 +4,9 @@
 // (generate.hpp) write programs, the SM model (simulate.hpp) runs them.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -68,6 +70,11 @@ struct Loop {
   std::uint32_t begin = 0;  ///< First instruction of the body.
   std::int64_t trips = 1;   ///< Of a CTA with x = 0.
   double trips_per_x = 0;   ///< Added per CTA in x: causal attention. Trips are rounded up and at least 1.
+  double trips_ahead = 0;   ///< Added to what CTAs in x add, before it is rounded up.
+  std::int64_t trips_at(std::int64_t x) const {
+    const double more = std::ceil(trips_per_x * static_cast<double>(x) + trips_ahead - 1e-9);
+    return std::max<std::int64_t>(1, trips + static_cast<std::int64_t>(more));
+  }
 };
 
 /// A tensor in global memory as the caches see it over the whole grid.
