@@ -133,6 +133,7 @@ void launch(List& list, const Metrics& m) {
   list.add("Registers Per Thread", "launch__registers_per_thread", MetricUnit::registers, m.registers_per_thread);
   list.add("Shared Memory Per Block", "launch__shared_mem_per_block", MetricUnit::bytes, m.shared_per_cta.value);
   list.add("Threads", "launch__thread_count", MetricUnit::threads, m.threads);
+  list.add("# SMs", "launch__sm_count", MetricUnit::plain, static_cast<double>(m.sms));
   list.add("Waves Per SM", "launch__waves_per_multiprocessor", MetricUnit::plain, m.waves_per_sm);
 }
 

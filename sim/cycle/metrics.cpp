@@ -27,15 +27,15 @@ double largest(const std::array<double, kPipes>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-/// Data pins of the memory: both edges of its clock carry one bit each.
+/// Clock of the memory's pins, which carry a bit at both of its edges. None for memories of unknown channel width.
 std::optional<Hertz> dram_clock(const arch::DramSpec& dram) {
-  constexpr double kHbmChannelBytes = 16, kGddrChannelBytes = 2, kEdges = 2;
-  if (dram.channels <= 1) return std::nullopt;
-  const double bytes = dram.technology.rfind("HBM", 0) == 0    ? kHbmChannelBytes
-                       : dram.technology.rfind("GDDR", 0) == 0 ? kGddrChannelBytes
-                                                               : 0;
-  if (bytes == 0) return std::nullopt;
-  return Hertz{dram.peak_bandwidth.value / (dram.channels * bytes * kEdges)};
+  constexpr std::array<std::pair<std::string_view, double>, 3> kChannelBytes{{{"HBM2", 16}, {"HBM3", 8}, {"GDDR6", 2}}};
+  constexpr double kEdges = 2;
+  for (const auto& [technology, bytes] : kChannelBytes) {
+    if (dram.technology.rfind(technology, 0) != 0 || dram.channels <= 1) continue;
+    return Hertz{dram.peak_bandwidth.value / (dram.channels * bytes * kEdges)};
+  }
+  return std::nullopt;
 }
 
 /// The cycles against which shares are taken.
@@ -128,6 +128,7 @@ void launch(Metrics& m, const Executed& k, const arch::GpuSpec& gpu) {
   m.shared_per_cta = Bytes{p.shared_bytes};
   const auto ctas = static_cast<double>(p.grid[0]) * static_cast<double>(p.grid[1]) * static_cast<double>(p.grid[2]);
   m.threads = ctas * m.threads_per_cta;
+  m.sms = k.machine.sms;
   m.waves_per_sm = ratio(ctas, static_cast<double>(k.ctas_per_sm) * static_cast<double>(k.machine.sms));
   const kernel::CtaResources cta{m.threads_per_cta, p.registers_per_thread, m.shared_per_cta};
   m.limit_ctas = limit_by(sm::OccupancyLimit::ctas, cta, gpu.sm);

@@ -66,6 +66,7 @@ struct Metrics {
   int threads_per_cta = 0, registers_per_thread = 0;
   Bytes shared_per_cta;
   double threads = 0, waves_per_sm = 0;
+  std::int64_t sms = 0;  ///< Of the GPU.
 
   // Occupancy; limits are CTAs per SM, none where a resource is not used.
   double theoretical_occupancy = 0, achieved_occupancy = 0;

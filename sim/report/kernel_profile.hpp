@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/cycle/metrics.hpp"
-#include "sim/report/prediction.hpp"
+#include "sim/report/sensitivity.hpp"
 #include "sim/report/text_table.hpp"
 
 namespace voltaic::report {
@@ -41,7 +41,8 @@ std::string profile_page(const KernelProfile& profile, const PageStyle& style);
 /// nothing to say.
 std::string finding(const cycle::Metrics& metrics, cycle::Section section);
 
-/// The profiles as one JSON array, for document_json() and for `kernel_profiles` of an explain document.
-std::string profiles_json(const std::vector<KernelProfile>& profiles);
+/// An array of objects, with the profiler's names of metrics as keys. For a key of a larger document.
+class JsonWriter;
+void write_profiles(JsonWriter& w, const std::vector<KernelProfile>& profiles);
 
 }  // namespace voltaic::report

@@ -12,6 +12,7 @@
 #include "sim/graph/op_graph.hpp"
 #include "sim/kernel/kernel_cost.hpp"
 #include "sim/report/memory_use.hpp"
+#include "sim/report/sensitivity.hpp"
 #include "sim/runtime/device.hpp"
 
 namespace voltaic::report {
@@ -69,12 +70,6 @@ struct Unmodelled {
   std::int64_t count = 0;
   std::string reason;
   double bytes = 0;
-};
-
-struct Sensitivity {
-  std::string path;       ///< "gpu.dram.peak_bandwidth"
-  std::string change;     ///< "*1.1"
-  double time_ratio = 1;  ///< New time over old.
 };
 
 /// The same step under another power limit.
