@@ -7,6 +7,7 @@
 namespace voltaic {
 
 std::span<const EmbeddedFile> embedded_gpus();
+std::span<const EmbeddedFile> embedded_chips();
 std::span<const EmbeddedFile> embedded_calibrations();
 
 }  // namespace voltaic

@@ -14,6 +14,7 @@ namespace {
 constexpr double kSmallest = 1e-12;
 constexpr double kLargest = 1e18;
 constexpr double kLargestCount = 1e6;
+constexpr double kLargestLatency = 1e5;  ///< Cycles of one instruction.
 
 class List {
  public:
@@ -55,6 +56,27 @@ void add_sm(List& list, SmSpec& sm) {
   list.add("sm.shared_bytes_per_cycle", "", Rule::positive, &sm.shared_bytes_per_cycle);
 }
 
+void add_pipeline(List& list, PipelineSpec& p) {
+  list.add("pipeline.alu_latency", "cycles", Rule::latency, p.alu_latency);
+  list.add("pipeline.fma_latency", "cycles", Rule::latency, p.fma_latency);
+  list.add("pipeline.imad_latency", "cycles", Rule::latency, p.imad_latency);
+  list.add("pipeline.half_latency", "cycles", Rule::latency, p.half_latency);
+  list.add("pipeline.fp64_latency", "cycles", Rule::latency, p.fp64_latency);
+  list.add("pipeline.mufu_latency", "cycles", Rule::latency, p.mufu_latency);
+  list.add("pipeline.mma_latency", "cycles", Rule::latency, p.mma_latency);
+  list.add("pipeline.shuffle_latency", "cycles", Rule::latency, p.shuffle_latency);
+  list.add("pipeline.shared_latency", "cycles", Rule::latency, p.shared_latency);
+  list.add("pipeline.matrix_load_latency", "cycles", Rule::latency, p.matrix_load_latency);
+  list.add("pipeline.branch_latency", "cycles", Rule::latency, p.branch_latency);
+  list.add("pipeline.barrier_latency", "cycles", Rule::latency, p.barrier_latency);
+  list.add("pipeline.cta_launch", "cycles", Rule::latency, p.cta_launch);
+  list.add("pipeline.queue_entries", "", Rule::count, &p.queue_entries);
+  list.add("pipeline.port_interval", "cycles", Rule::latency, &p.port_interval);
+  list.add("pipeline.l2_port_bytes_per_cycle", "", Rule::positive, &p.l2_port_bytes_per_cycle);
+  list.add("pipeline.register_bank_conflicts", "", Rule::share, &p.register_bank_conflicts);
+  list.add("pipeline.kernel_start", "s", Rule::non_negative, p.kernel_start);
+}
+
 void add_chip(List& list, GpuSpec& g) {
   list.add("clocks.base", "hz", Rule::positive, g.clocks.base);
   list.add("clocks.boost", "hz", Rule::positive, g.clocks.boost);
@@ -67,11 +89,16 @@ void add_chip(List& list, GpuSpec& g) {
   list.add("l2.bytes_per_cycle_per_sm", "", Rule::positive, &g.l2.bytes_per_cycle_per_sm);
   list.add("l2.latency", "cycles", Rule::positive, g.l2.latency);
   list.add("l2.far_latency", "cycles", Rule::positive, g.l2.far_latency);
+  list.add("l2.slices", "", Rule::count, &g.l2.slices);
+  list.add("l2.ways", "", Rule::count, &g.l2.ways);
   list.add("dram.capacity", "bytes", Rule::positive, g.dram.capacity);
   list.add("dram.usable", "bytes", Rule::positive, g.dram.usable);
   list.add("dram.peak_bandwidth", "bytes_per_s", Rule::positive, g.dram.peak_bandwidth);
   list.add("dram.stream_efficiency", "", Rule::fraction, &g.dram.stream_efficiency);
   list.add("dram.idle_latency", "s", Rule::positive, g.dram.idle_latency);
+  list.add("dram.channels", "", Rule::count, &g.dram.channels);
+  list.add("dram.refresh_share", "", Rule::share, &g.dram.refresh_share);
+  list.add("dram.turnaround_share", "", Rule::share, &g.dram.turnaround_share);
   list.add("links.nvlinks", "", Rule::whole, &g.links.nvlinks);
   list.add("links.nvlink_each_way", "bytes_per_s", Rule::non_negative, g.links.nvlink_each_way);
   list.add("links.pcie_generation", "", Rule::whole, &g.links.pcie_generation);
@@ -121,8 +148,9 @@ void Field::set(double value) const {
 
 std::vector<Field> fields_of(GpuSpec& spec) {
   List list;
-  list.fields.reserve(96 + 4 * spec.mig.size());
+  list.fields.reserve(128 + 4 * spec.mig.size());
   add_sm(list, spec.sm);
+  add_pipeline(list, spec.pipeline);
   add_chip(list, spec);
   add_mig(list, spec.mig);
   return std::move(list.fields);
@@ -149,6 +177,9 @@ std::string rule_problem(Rule rule, double value) {
     case Rule::non_negative:
       return value == 0 || (value >= kSmallest && value <= kLargest) ? "" : complain("a number from 0 to 1e18");
     case Rule::fraction: return value >= kSmallest && value <= 1 ? "" : complain("(0, 1]");
+    case Rule::share: return value == 0 || (value >= kSmallest && value < 1) ? "" : complain("[0, 1)");
+    case Rule::latency:
+      return value >= kSmallest && value <= kLargestLatency ? "" : complain("a number above 0 and up to 100000");
   }
   return "";
 }

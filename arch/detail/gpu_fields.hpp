@@ -14,7 +14,7 @@
 namespace voltaic::arch::detail {
 
 /// What a number may be.
-enum class Rule : std::uint8_t { count, whole, positive, non_negative, fraction };
+enum class Rule : std::uint8_t { count, whole, positive, non_negative, fraction, share, latency };
 
 using Slot = std::variant<int*, std::int64_t*, double*, std::optional<double>*>;
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "arch/detail/chips.hpp"
 #include "arch/detail/description.hpp"
 #include "arch/detail/strict_json.hpp"
 #include "arch/units/error.hpp"
@@ -37,7 +38,19 @@ class Decoder {
     for (std::size_t i = 0; i < fields_.size(); ++i) index_.emplace(fields_[i].json_path(), i);
     words_ = words_of(description_.spec);
     walk(root, "", "", "");
-    if (!changes_) require_all(root);
+  }
+
+  void require_all(const Json& root) const {
+    for (const char* word : {"name", "product", "chip", "architecture", "compute_capability"}) {
+      if (!root.contains(word)) fail(fmt::format("/{}", word), "missing");
+    }
+    if (description_.spec.dram.technology.empty()) fail("/dram/technology", "missing");
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (!fields_[i].required || !description_.sources[i].empty()) continue;
+      std::string pointer = '/' + fields_[i].json_path();
+      std::replace(pointer.begin(), pointer.end(), '.', '/');
+      fail(pointer, "missing");
+    }
   }
 
  private:
@@ -158,19 +171,6 @@ class Decoder {
     fail(pointer, close.empty() ? "unknown key" : fmt::format("unknown key; the nearest is /{}", close));
   }
 
-  void require_all(const Json& root) const {
-    for (const char* word : {"name", "product", "chip", "architecture", "compute_capability"}) {
-      if (!root.contains(word)) fail(fmt::format("/{}", word), "missing");
-    }
-    if (description_.spec.dram.technology.empty()) fail("/dram/technology", "missing");
-    for (std::size_t i = 0; i < fields_.size(); ++i) {
-      if (!fields_[i].required || !description_.sources[i].empty()) continue;
-      std::string pointer = '/' + fields_[i].json_path();
-      std::replace(pointer.begin(), pointer.end(), '.', '/');
-      fail(pointer, "missing");
-    }
-  }
-
   const std::string& file_;
   bool changes_;
   Description& description_;
@@ -261,7 +261,15 @@ std::string mig_text(const GpuSpec& spec, std::span<const Field> fields, std::sp
 }  // namespace
 
 void decode_gpu(const Json& root, const std::string& file, bool changes, Description& description) {
-  Decoder(file, changes, description).run(root);
+  Decoder decoder(file, changes, description);
+  decoder.run(root);
+  if (changes) return;
+  take_from_chip(description);
+  decoder.require_all(root);
+}
+
+void decode_chip(const Json& root, const std::string& file, Description& description) {
+  Decoder(file, false, description).run(root);
 }
 
 std::string encode_gpu(Description& d) {

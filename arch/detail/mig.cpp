@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "arch/detail/description.hpp"
@@ -31,6 +32,11 @@ void mark(Description& d, const std::vector<std::string>& paths, const std::stri
   }
 }
 
+/// Slices of L2 and channels of memory: a MIG instance has at least one of each.
+int share_of(int count, double fraction) {
+  return std::max(1, static_cast<int>(std::lround(count * fraction)));
+}
+
 }  // namespace
 
 /// Simplification: the slice owns its SMs and its share of L2 and DRAM bandwidth. Clock, power limit and PCIe link stay
@@ -45,6 +51,8 @@ void apply_mig(std::string_view profile_name, Description& d) {
   d.spec.dram.usable = profile.memory;
   d.spec.dram.peak_bandwidth = d.spec.dram.peak_bandwidth * profile.memory_fraction;
   d.spec.l2.capacity = d.spec.l2.capacity * profile.memory_fraction;
+  d.spec.l2.slices = share_of(d.spec.l2.slices, profile.memory_fraction);
+  d.spec.dram.channels = share_of(d.spec.dram.channels, profile.memory_fraction);
   if (profile.memory_fraction <= 0.5) {
     d.spec.l2.partitions = 1;
     d.spec.l2.far_latency = d.spec.l2.latency;
@@ -56,7 +64,9 @@ void apply_mig(std::string_view profile_name, Description& d) {
   }
   d.spec.mig.clear();
   d.sources.resize(fields_of(d.spec).size());
-  mark(d, {"sm.count", "dram.capacity", "dram.usable", "dram.peak_bandwidth", "l2.capacity", "links.nvlinks"},
+  mark(d,
+       {"sm.count", "dram.capacity", "dram.usable", "dram.peak_bandwidth", "dram.channels", "l2.capacity", "l2.slices",
+        "links.nvlinks"},
        "derived: MIG profile " + profile.name);
   if (profile.memory_fraction <= 0.5)
     mark(d, {"l2.partitions", "l2.far_latency"}, "derived: MIG profile " + profile.name);

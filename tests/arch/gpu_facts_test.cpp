@@ -56,7 +56,7 @@ TEST_CASE("all sixteen GPUs load, in the order of the command line's help", "[ar
 }
 
 TEST_CASE("the embedded files pass the strict parser that user files meet", "[arch]") {
-  for (const auto files : {embedded_gpus(), embedded_calibrations()}) {
+  for (const auto files : {embedded_gpus(), embedded_chips(), embedded_calibrations()}) {
     for (const auto& file : files) {
       INFO(file.name);
       CHECK_NOTHROW(arch::detail::parse_strict(file.text, std::string(file.name)));
@@ -123,7 +123,7 @@ TEST_CASE("no GPU claims a unit that its architecture lacks", "[arch][facts]") {
 TEST_CASE("every source key in the data files resolves in SOURCES.md", "[arch]") {
   const std::set<std::string> known = keys_in(source_text("arch/SOURCES.md"));
   REQUIRE(known.size() > 20);
-  for (const auto files : {embedded_gpus(), embedded_calibrations()}) {
+  for (const auto files : {embedded_gpus(), embedded_chips(), embedded_calibrations()}) {
     for (const auto& file : files) {
       for (const auto& key : keys_in(std::string(file.text))) {
         INFO(file.name << ": [" << key << "]");
