@@ -55,14 +55,14 @@ OpCount matrix_count(const Node& node, const Shapes& s) {
   return {s.out() * static_cast<double>(a[k]), 0};
 }
 
-/// Forward, data gradient and weight gradient of one convolution do the same multiply-adds: each filter tap of a
-/// group's channels for each position of the side the filter slides over.
 /// Functions of an epilogue beside the residual's addition.
 double activations_of(const Node& node) {
   const std::string epilogue = node.attributes.word("epilogue", "");
   return epilogue.empty() || epilogue == "add" ? 0 : 1;
 }
 
+/// Forward, data gradient and weight gradient of one convolution do the same multiply-adds: each filter tap of a
+/// group's channels for each position of the side the filter slides over.
 OpCount convolution_count(const Node& node, const Shapes& s) {
   switch (node.op) {
     case OpType::conv_dgrad: {

@@ -85,6 +85,22 @@ TEST_CASE("a convolution and its two gradients do the same multiply-adds", "[gra
         transposed);
 }
 
+TEST_CASE("a convolution's epilogue counts an operation per output for each of its steps", "[graph][count]") {
+  const Shape x{2, 8, 10, 10}, w{16, 8, 3, 3}, b{16}, y{2, 16, 10, 10};
+  const double out = 2.0 * 16 * 10 * 10;
+  const auto conv = [&](const std::vector<Shape>& inputs, const char* epilogue) {
+    const OpCount n = counted(OpType::conv2d, inputs, {{"padding", i(1)}, {"epilogue", std::string(epilogue)}});
+    CHECK(n.mac == out * 8 * 9);  // Whatever follows.
+    return n.other_flop;
+  };
+  CHECK(conv({x, w}, "") == 0);
+  CHECK(conv({x, w}, "relu") == out);
+  CHECK(conv({x, w, b}, "") == out);
+  CHECK(conv({x, w, b}, "relu") == 2 * out);
+  CHECK(conv({x, w, b, y}, "add") == 2 * out);  // The residual's addition is no function beside it.
+  CHECK(conv({x, w, b, y}, "add,relu") == 3 * out);
+}
+
 TEST_CASE("attention counts exactly the pairs that its mask allows", "[graph][count]") {
   for (const std::int64_t queries : {0, 1, 3, 7, 8}) {
     for (const std::int64_t keys : {0, 1, 5, 7, 12}) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Lowering of sparse products, bags, gathers, regions, sorting, pools and losses: launches and bytes by hand.
 #include <cmath>
+#include <random>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "arch/loader.hpp"
@@ -84,6 +86,25 @@ std::int64_t i(std::int64_t value) {
 
 Lowered bag(std::int64_t rows, std::int64_t width, std::int64_t samples, std::int64_t lookups, double zipf) {
   return lower(OpType::embedding_bag, {ids({samples, lookups}), {{rows, width}}}, {{"zipf", zipf}});
+}
+
+double dram_bytes(const Lowered& lowered, const std::string& gpu_name) {
+  const arch::ResolvedGpu gpu = arch::resolve_gpu(gpu_name);
+  const auto engine = cost::make_engine(cost::EngineKind::analytic, gpu);
+  double bytes = 0;
+  for (const Launch& launch : lowered.launches) bytes += engine->cost(launch).dram_traffic.value;
+  return bytes;
+}
+
+/// Different rows among `lookups` drawn ones, rank r with weight r^-zipf.
+double drawn_rows(std::int64_t rows, std::int64_t lookups, double zipf) {
+  std::vector<double> weights;
+  for (std::int64_t r = 1; r <= rows; ++r) weights.push_back(std::pow(static_cast<double>(r), -zipf));
+  std::discrete_distribution<std::int64_t> draw(weights.begin(), weights.end());
+  std::mt19937_64 random(7);
+  std::unordered_set<std::int64_t> met;
+  for (std::int64_t n = 0; n < lookups; ++n) met.insert(draw(random));
+  return static_cast<double>(met.size());
 }
 
 }  // namespace
@@ -173,6 +194,29 @@ TEST_CASE("more lookups are never faster, popular rows never slower", "[kernel][
   }
   // Skew pays where the table is far larger than L2: 2 GB.
   CHECK(time_of(bag(4'000'000, 128, 65536, 50, 1.2)) < 0.6 * time_of(bag(4'000'000, 128, 65536, 50, 0)));
+}
+
+TEST_CASE("a bag over a table larger than L2 reads each different row from DRAM", "[kernel][embedding]") {
+  // 1e6 rows of 256 bytes, 81920 lookups: 78656 rows when all are alike, 20.1 MB; 25900 of Zipf 1.05, 6.6 MB.
+  const std::string roomy = "a100-sxm4-40gb";  // L2 holds all rows met: none comes twice.
+  const double uniform = dram_bytes(bag(1'000'000, 64, 4096, 20, 0), roomy);
+  const double skewed = dram_bytes(bag(1'000'000, 64, 4096, 20, 1.05), roomy);
+  CHECK_THAT(uniform, WithinRel(20.1e6, 0.01));
+  CHECK_THAT(skewed, WithinRel(6.6e6, 0.01));
+  CHECK_THAT(uniform, WithinRel(256 * drawn_rows(1'000'000, 81920, 0), 0.02));
+  CHECK_THAT(skewed, WithinRel(256 * drawn_rows(1'000'000, 81920, 1.05), 0.02));
+  // The flatter popularity is, the more comes from DRAM; a small L2 lets rows come twice, never less than once.
+  double steeper = 0;
+  for (const double zipf : {3.0, 1.5, 1.05, 0.6, 0.3, 0.0}) {
+    INFO("exponent " << zipf);
+    const double bytes = dram_bytes(bag(1'000'000, 64, 4096, 20, zipf), roomy);
+    CHECK(bytes > steeper);
+    CHECK(dram_bytes(bag(1'000'000, 64, 4096, 20, zipf), "v100-sxm2-16gb") >= bytes);
+    steeper = bytes;
+  }
+  // A table that stays in L2 need not come at all: 10,000 rows, 2.6 MB.
+  CHECK(detail(bag(10'000, 64, 4096, 20, 0).launches[0]).cold_bytes == 0);
+  CHECK(dram_bytes(bag(10'000, 64, 4096, 20, 0), roomy) < 0.1e6);
 }
 
 TEST_CASE("bags of rows without elements cost their ids alone", "[kernel][embedding]") {
