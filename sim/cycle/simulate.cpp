@@ -50,8 +50,8 @@ class Simulation {
     std::uint32_t member = 0;
     std::int64_t issued = 0;
     while (wheel_.pop(member)) {
-      sms_[member / partitions]->issue(static_cast<int>(member % partitions), wheel_.now());
-      if (++issued == options_.most_instructions) too_long();
+      issued += sms_[member / partitions]->issue(static_cast<int>(member % partitions), wheel_.now());
+      if (options_.most_instructions > 0 && issued > options_.most_instructions) too_long();
     }
     for (const auto& sm : sms_) {
       if (const std::string names = sm->waiting(); !names.empty()) {
@@ -80,6 +80,7 @@ class Simulation {
     Counters& c = run_.counters;
     c.sms = static_cast<double>(options_.sms);
     double end = 0;
+    for (const auto& sm : sms_) sm->settle();
     for (const auto& sm : sms_) end = std::max({end, static_cast<double>(sm->finished()), sm->last_store()});
     c.cycles = std::ceil(end);
     c.issue_cycles = c.instructions();

@@ -98,6 +98,10 @@ void Emitter::math(Op op, double count, Next next) {
   put(Instruction{op}, count, next == Next::dependent ? latency(op) : 1);
 }
 
+void Emitter::stalled(Op op, double count, double stall) {
+  put(Instruction{op}, count, static_cast<int>(std::clamp(std::ceil(stall), 1.0, static_cast<double>(kMostStall))));
+}
+
 void Emitter::variable(Op op, double count, int scoreboard) {
   Instruction in{op};
   in.sets = static_cast<std::uint8_t>(scoreboard);
@@ -148,6 +152,27 @@ void Emitter::close_loop() {
   open_.pop_back();
   math(Op::alu, 2, Next::dependent);  // counter and predicate
   put(in, 1, 1);
+}
+
+void Emitter::rising_trips(double first, double per_x) {
+  ensure(!open_.empty(), "a loop that was opened");
+  Loop& loop = program.loops[open_.back()];
+  const double whole = std::clamp(std::ceil(first - 1e-9), 1.0, 1e15);
+  loop.trips = static_cast<std::int64_t>(whole);
+  loop.trips_per_x = per_x;
+  loop.trips_ahead = std::min(0.0, first - whole);
+}
+
+void Emitter::mean_trips(double mean, double ctas_in_x) {
+  ensure(!open_.empty(), "a loop that was opened");
+  Loop& loop = program.loops[open_.back()];
+  const double whole = std::clamp(std::floor(mean + 1e-9), 1.0, 1e15);
+  const double fraction = std::clamp(mean - whole, 0.0, 1.0);
+  loop.trips = static_cast<std::int64_t>(whole);
+  if (fraction < 1e-6 || !(ctas_in_x > 1)) return;
+  // The last CTAs, a `fraction` of all, have one more.
+  loop.trips_per_x = 1 / ctas_in_x;
+  loop.trips_ahead = fraction - 1;
 }
 
 Program Emitter::finish() {

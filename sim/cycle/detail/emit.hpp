@@ -43,6 +43,8 @@ class Emitter {
 
   /// `count` instructions of a fixed-latency class, rounded up; none for 0.
   void math(Op op, double count = 1, Next next = Next::independent);
+  /// The same with the stall after the last one given.
+  void stalled(Op op, double count, double stall);
   /// Address arithmetic, predicates, packing: independent of each other.
   void address(double count) { math(Op::alu, count); }
   /// `count` instructions whose results come by scoreboard: special functions, shuffles, conversions.
@@ -58,16 +60,21 @@ class Emitter {
   /// Opens a loop and returns its index; close_loop() ends the innermost with the counter, the test and the branch.
   std::uint16_t open_loop(double trips, double trips_per_x = 0);
   void close_loop();
+  /// Trips of the innermost open loop: `first` at x = 0 and `per_x` more with each CTA in x, each rounded up.
+  void rising_trips(double first, double per_x);
+  /// Trips of the innermost open loop: whole numbers around `mean`, which the CTAs in x have on average.
+  void mean_trips(double mean, double ctas_in_x);
 
   /// Adds the exit. The emitter is spent.
   Program finish();
+
+  /// Cycles from the last issue to a dependent one; of tensor instructions beyond those in which they issue.
+  int latency(Op op) const;
 
   Program program;  ///< Shape, warps, grid: the generator fills them in.
 
  private:
   void put(Instruction in, double count, int last_stall);
-  int latency(Op op) const;
-
   const arch::PipelineSpec& pipe_;
   std::uint8_t waits_ = 0;
   std::uint16_t warps_ = 0xffff;

@@ -40,6 +40,7 @@ Decoded::Decoded(const Program& program, const Machine& machine) {
     s.stall = in.stall < 1 ? 1 : in.stall;
     s.interval = timing.interval;
     s.latency = timing.latency;
+    s.local = s.gate != Pipe::lsu && in.op != Op::barrier && in.op != Op::exit;
     s.conflicts = reads_three_operands(in.op) ? machine.register_bank_conflicts : 0;
     steps.push_back(s);
   }
@@ -56,8 +57,9 @@ SmCore::SmCore(const Program& program, const Decoded& decoded, const Machine& ma
       counters_(counters),
       memory_(program, machine, behind),
       partitions_(static_cast<std::size_t>(machine.partitions)),
-      turn_(static_cast<std::size_t>(machine.partitions), 0),
+      turns_(static_cast<std::size_t>(machine.partitions)),
       warps_(static_cast<std::size_t>(options.ctas_per_sm) * static_cast<std::size_t>(program.warps)),
+      pending_(warps_.size()),
       ctas_(static_cast<std::size_t>(options.ctas_per_sm)),
       first_member_(first_member),
       addresses_(behind.needs_addresses()) {}
@@ -65,7 +67,7 @@ SmCore::SmCore(const Program& program, const Decoded& decoded, const Machine& ma
 void SmCore::reschedule(int partition) {
   const auto p = static_cast<std::size_t>(partition);
   wheel_.schedule(first_member_ + static_cast<std::uint32_t>(partition),
-                  partitions_[p].decide(std::max(wheel_.now(), turn_[p])));
+                  partitions_[p].decide(std::max(wheel_.now(), turns_[p].from)));
 }
 
 bool SmCore::launch(std::int64_t at) {
@@ -78,6 +80,8 @@ bool SmCore::launch(std::int64_t at) {
     cta.warps_left = static_cast<std::uint16_t>(program_.warps);
     cta.at = queue_.next();
     for (std::size_t i = 0; i < program_.loops.size(); ++i) cta.trips[i] = trips_of(program_.loops[i], i, cta.at[0]);
+    cta.on.assign(partitions_.size(), 0);
+    ++live_ctas_;
     if (started_ < 0) started_ = at;
     counters_.ctas += 1;
     place_warps(slot, at + up(machine_.cta_launch));
@@ -88,8 +92,7 @@ bool SmCore::launch(std::int64_t at) {
 
 std::int64_t SmCore::trips_of(const Loop& loop, std::size_t index, std::int64_t x) const {
   if (index < options_.trips.size() && options_.trips[index] > 0) return options_.trips[index];
-  const double more = std::ceil(loop.trips_per_x * static_cast<double>(x) - 1e-9);
-  return std::max<std::int64_t>(1, loop.trips + static_cast<std::int64_t>(more));
+  return loop.trips_at(x);
 }
 
 /// Warps go to sub-partitions in turn, from the one with the fewest on.
@@ -101,17 +104,19 @@ void SmCore::place_warps(std::size_t slot, std::int64_t at) {
   for (int i = 0; i < program_.warps; ++i, part = (part + 1) % partitions_.size()) {
     Warp& warp = warps_of(slot)[i];
     warp = Warp{};
+    pending(warp) = Pending{};
     warp.live = true;
     warp.slot = static_cast<std::uint16_t>(slot);
     warp.index = static_cast<std::uint16_t>(i);
     warp.partition = static_cast<std::uint8_t>(part);
+    if (ctas_[slot].on[part]++ == 0) ++turns_[part].ctas;
     warp.last = at - 1;
     warp.fixed_until = warp.ready = at;
     skip_other_warps(warp);
     warp.repeats = decoded_.steps[warp.step].repeat;
-    const auto id = static_cast<std::uint32_t>(&warp - warps_.data());
-    partitions_[part].add(id);
-    partitions_[part].set(id, at, decoded_.steps[warp.step].gate);
+    const auto number = static_cast<std::uint32_t>(id(warp));
+    partitions_[part].add(number);
+    partitions_[part].set(number, at, decoded_.steps[warp.step].gate);
   }
   for (int p = 0; p < machine_.partitions; ++p) reschedule(p);
 }
@@ -132,7 +137,7 @@ void SmCore::book(Warp& warp, const Decoded::Step& step, std::int64_t at, std::i
   const std::int64_t ready = std::clamp(warp.ready, fixed, at);
   const std::int64_t open = std::clamp(gate, ready, at);
   const auto add = [&](Stall state, std::int64_t cycles) {
-    counters_.warp_cycles[static_cast<std::size_t>(state)] += static_cast<double>(cycles);
+    booked_.warp_cycles[static_cast<std::size_t>(state)] += cycles;
   };
   add(warp.fixed, fixed - begin);
   add(warp.variable, ready - fixed);
@@ -151,14 +156,14 @@ std::uint64_t SmCore::address(const Warp& warp, const Access& a) const {
   const Cta& cta = ctas_[warp.slot];
   std::int64_t at = a.base + a.per_warp * warp.index;
   for (std::size_t i = 0; i < 3; ++i) at += a.per_cta[i] * cta.at[i];
-  for (std::size_t i = 0; i < program_.loops.size(); ++i) at += a.per_trip[i] * warp.trip[i];
+  for (std::size_t i = 0; i < program_.loops.size(); ++i) at += a.per_trip[i] * pending_[id(warp)].trip[i];
   // Tensors lie far apart.
   return static_cast<std::uint64_t>(at) + (static_cast<std::uint64_t>(a.tensor) << 44);
 }
 
 void SmCore::result(Warp& warp, const Decoded::Step& step, double done, bool slow) {
   if (step.sets == kNoScoreboard) return;
-  auto& board = warp.scoreboards[step.sets];
+  auto& board = pending(warp).scoreboards[step.sets];
   board = std::max(board, up(done));
   const auto bit = static_cast<std::uint8_t>(1U << step.sets);
   warp.slow = static_cast<std::uint8_t>(slow ? warp.slow | bit : warp.slow & ~bit);
@@ -172,9 +177,9 @@ void SmCore::memory(Warp& warp, const Decoded::Step& step, std::int64_t at, SubP
     const Access& access = program_.accesses[step.argument];
     times = memory_.global(partition, now, step.op, step.argument, addresses_ ? address(warp, access) : 0, counters_);
     if (step.op == Op::copy_async) {
-      warp.open_group = std::max(warp.open_group, times.done);
+      pending(warp).open_group = std::max(pending(warp).open_group, times.done);
     } else if (step.op == Op::store_global) {
-      warp.stores_left = std::max(warp.stores_left, times.leaves);
+      pending(warp).stores_left = std::max(pending(warp).stores_left, times.leaves);
       times.done = times.leaves;  // Its scoreboard guards the source registers.
     }
   } else {
@@ -195,10 +200,12 @@ void SmCore::memory(Warp& warp, const Decoded::Step& step, std::int64_t at, SubP
 void SmCore::execute(Warp& warp, const Decoded::Step& step, std::int64_t at, SubPartition& part) {
   if (step.gate == Pipe::lsu) return memory(warp, step, at, part);
   switch (step.op) {
-    case Op::commit_group:
-      warp.groups[warp.closed_groups++ % kGroups] = warp.open_group;
-      warp.open_group = 0;
+    case Op::commit_group: {
+      Pending& p = pending(warp);
+      p.groups[p.closed_groups++ % kGroups] = p.open_group;
+      p.open_group = 0;
       return;
+    }
     case Op::barrier:
     case Op::branch:
     case Op::wait_group:
@@ -222,7 +229,7 @@ void SmCore::step_on(Warp& warp, const Decoded::Step& step, std::int64_t at) {
   if (--warp.repeats > 0) return;
   ++warp.step;
   if (step.op == Op::branch) {
-    auto& trip = warp.trip[step.argument];
+    auto& trip = pending(warp).trip[step.argument];
     if (++trip < ctas_[warp.slot].trips[step.argument]) {
       warp.step = program_.loops[step.argument].begin;
       warp.fixed = Stall::branch_resolving;
@@ -237,9 +244,10 @@ void SmCore::step_on(Warp& warp, const Decoded::Step& step, std::int64_t at) {
 
 /// All groups but the newest `most` must be there.
 void SmCore::take_groups(Warp& warp, std::uint32_t most) {
+  const Pending& p = pending(warp);
   double done = 0;
-  const std::uint32_t oldest = warp.closed_groups > kGroups ? warp.closed_groups - kGroups : 0;
-  for (std::uint32_t g = oldest; g + most < warp.closed_groups; ++g) done = std::max(done, warp.groups[g % kGroups]);
+  const std::uint32_t oldest = p.closed_groups > kGroups ? p.closed_groups - kGroups : 0;
+  for (std::uint32_t g = oldest; g + most < p.closed_groups; ++g) done = std::max(done, p.groups[g % kGroups]);
   if (up(done) > warp.ready) {
     warp.ready = up(done);
     warp.variable = Stall::long_scoreboard;
@@ -251,13 +259,14 @@ void SmCore::prepare(Warp& warp, const Decoded::Step& done, std::int64_t at) {
   const Decoded::Step& next = decoded_.steps[warp.step];
   warp.ready = warp.fixed_until;
   for (unsigned mask = next.waits, i = 0; mask != 0; mask >>= 1, ++i) {
-    if ((mask & 1U) == 0 || warp.scoreboards[i] <= warp.ready) continue;
-    warp.ready = warp.scoreboards[i];
+    const std::int64_t clear = pending(warp).scoreboards[i];
+    if ((mask & 1U) == 0 || clear <= warp.ready) continue;
+    warp.ready = clear;
     warp.variable = (warp.slow >> i & 1U) != 0 ? Stall::long_scoreboard : Stall::short_scoreboard;
   }
   if (next.op == Op::wait_group) take_groups(warp, next.argument);
-  if (next.op == Op::exit && up(warp.stores_left) > warp.ready) {
-    warp.ready = up(warp.stores_left);
+  if (next.op == Op::exit && up(pending(warp).stores_left) > warp.ready) {
+    warp.ready = up(pending(warp).stores_left);
     warp.variable = Stall::drain;
   }
   if (done.op == Op::barrier) arrive(warp, done.argument, at);
@@ -269,9 +278,10 @@ void SmCore::arrive(Warp& warp, int barrier, std::int64_t at) {
   warp.barrier = static_cast<std::int8_t>(barrier);
   warp.variable = Stall::barrier;
   auto& arrived = cta.arrived[static_cast<std::size_t>(barrier)];
-  warp.after_barrier = warp.ready;
+  pending(warp).after_barrier = warp.ready;
   if (++arrived < program_.warps) {
     warp.ready = SubPartition::kNever;
+    ++turns_[warp.partition].at_barriers;
     return;
   }
   arrived = 0;
@@ -280,9 +290,10 @@ void SmCore::arrive(Warp& warp, int barrier, std::int64_t at) {
     Warp& other = warps_of(warp.slot)[i];
     if (other.barrier != barrier) continue;
     other.barrier = -1;
-    other.ready = std::max(open, other.after_barrier);
+    other.ready = std::max(open, pending(other).after_barrier);
     if (&other == &warp) continue;
-    partitions_[other.partition].set(static_cast<std::uint32_t>(&other - warps_.data()), other.ready,
+    --turns_[other.partition].at_barriers;
+    partitions_[other.partition].set(static_cast<std::uint32_t>(id(other)), other.ready,
                                      decoded_.steps[other.step].gate);
   }
   for (int p = 0; p < machine_.partitions; ++p) {
@@ -292,11 +303,13 @@ void SmCore::arrive(Warp& warp, int barrier, std::int64_t at) {
 
 void SmCore::leave(Warp& warp, std::int64_t at) {
   warp.live = false;
-  partitions_[warp.partition].remove(static_cast<std::uint32_t>(&warp - warps_.data()));
+  partitions_[warp.partition].remove(static_cast<std::uint32_t>(id(warp)));
   finished_ = std::max(finished_, at + 1);
   Cta& cta = ctas_[warp.slot];
+  if (--cta.on[warp.partition] == 0) --turns_[warp.partition].ctas;
   if (--cta.warps_left > 0) return;
   cta.live = false;
+  --live_ctas_;
   if (launch(at + 1)) return;
   for (const Cta& other : ctas_) {
     if (other.live) return;
@@ -304,23 +317,44 @@ void SmCore::leave(Warp& warp, std::int64_t at) {
   counters_.partition_cycles += static_cast<double>(machine_.partitions) * static_cast<double>(at + 1 - started_);
 }
 
-void SmCore::issue(int partition, std::int64_t at) {
-  SubPartition& part = partitions_[static_cast<std::size_t>(partition)];
-  turn_[static_cast<std::size_t>(partition)] = at + 1;
+void SmCore::issue_one(SubPartition& part, std::int64_t at) {
   Warp& warp = warps_[part.take()];
   const Decoded::Step& step = decoded_.steps[warp.step];
   book(warp, step, at, part.gate(step.gate));
-  counters_.issued[static_cast<std::size_t>(step.op)] += 1;
+  ++booked_.issued[static_cast<std::size_t>(step.op)];
   execute(warp, step, at, part);
   warp.last = at;
-  if (step.op == Op::exit) {
-    leave(warp, at);
-  } else {
-    step_on(warp, step, at);
-    prepare(warp, step, at);
-    part.set_picked(warp.ready, decoded_.steps[warp.step].gate);
+  if (step.op == Op::exit) return leave(warp, at);
+  step_on(warp, step, at);
+  prepare(warp, step, at);
+  part.set_picked(warp.ready, decoded_.steps[warp.step].gate);
+}
+
+/// What the picked warp does concerns its sub-partition alone, and no other one can give this one a warp: none of its
+/// warps waits at a barrier, and each resident CTA still has a warp here, so that no CTA ends and makes room.
+bool SmCore::on_its_own(const SubPartition& part, const Turn& turn) const {
+  if (turn.at_barriers > 0 || (turn.ctas < live_ctas_ && !queue_.empty())) return false;
+  return decoded_.steps[warps_[part.picked()].step].local;
+}
+
+std::int64_t SmCore::issue(int partition, std::int64_t at) {
+  const auto p = static_cast<std::size_t>(partition);
+  SubPartition& part = partitions_[p];
+  Turn& turn = turns_[p];
+  for (std::int64_t issued = 1;; ++issued) {
+    turn.from = at + 1;
+    issue_one(part, at);
+    at = part.decide(turn.from);
+    if (at != SubPartition::kNever && on_its_own(part, turn)) continue;
+    wheel_.schedule(first_member_ + static_cast<std::uint32_t>(partition), at);
+    return issued;
   }
-  reschedule(partition);
+}
+
+void SmCore::settle() {
+  for (std::size_t i = 0; i < kStalls; ++i) counters_.warp_cycles[i] += static_cast<double>(booked_.warp_cycles[i]);
+  for (std::size_t i = 0; i < kOps; ++i) counters_.issued[i] += static_cast<double>(booked_.issued[i]);
+  booked_ = {};
 }
 
 std::string SmCore::waiting() const {

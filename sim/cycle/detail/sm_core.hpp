@@ -23,6 +23,7 @@ struct Decoded {
     std::uint8_t waits = 0, sets = kNoScoreboard;
     std::uint16_t repeat = 1, argument = 0, warps = 0xffff;
     std::int32_t stall = 1;
+    bool local = false;  ///< Touches nothing that other sub-partitions share.
     double interval = 1, latency = 0, conflicts = 0;
   };
   Decoded(const Program& program, const Machine& machine);
@@ -54,8 +55,11 @@ class SmCore {
 
   /// Takes a CTA from the queue if a slot is free.
   bool launch(std::int64_t at);
-  /// The scheduler of `partition` issues.
-  void issue(int partition, std::int64_t at);
+  /// The scheduler of `partition` issues, and goes on while nothing outside it can change what it does. Returns the
+  /// number of instructions.
+  std::int64_t issue(int partition, std::int64_t at);
+  /// Adds what was booked to the counters; once, at the end.
+  void settle();
   std::int64_t finished() const { return finished_; }
   double last_store() const { return memory_.last_store(); }
   /// "warp 3 of CTA (0, 1, 0) waits at barrier 0" for some of the warps that are still there; empty: none is.
@@ -65,19 +69,23 @@ class SmCore {
 
  private:
   static constexpr int kGroups = 16;  ///< Groups of asynchronous copies under way per warp.
-  struct Warp {
-    std::int64_t last = 0;           ///< Cycle of the last issue; before the first one, the cycle before the launch.
-    std::int64_t fixed_until = 0;    ///< Ready as far as fixed latencies go,
-    std::int64_t ready = 0;          ///< and with scoreboards, groups and barriers.
-    std::int64_t after_barrier = 0;  ///< The same without the barrier it waits at.
+  /// What each issue touches: one cache line.
+  struct alignas(64) Warp {
+    std::int64_t last = 0;         ///< Cycle of the last issue; before the first one, the cycle before the launch.
+    std::int64_t fixed_until = 0;  ///< Ready as far as fixed latencies go,
+    std::int64_t ready = 0;        ///< and with scoreboards, groups and barriers.
+    std::uint32_t step = 0;
+    std::uint16_t repeats = 0, index = 0, slot = 0;
     Stall fixed = Stall::wait, variable = Stall::long_scoreboard;
     std::uint8_t partition = 0, slow = 0;  ///< slow: scoreboards that hold a global access.
     bool live = false;
     std::int8_t barrier = -1;  ///< Waits there.
-    std::uint16_t repeats = 0, index = 0, slot = 0;
-    std::uint32_t step = 0;
+  };
+  /// The rest of a warp.
+  struct Pending {
     std::array<std::int64_t, kScoreboards> scoreboards{};
     std::array<std::int64_t, kLoopDepth> trip{};
+    std::int64_t after_barrier = 0;  ///< Ready without the barrier it waits at.
     double open_group = 0, stores_left = 0;
     std::array<double, kGroups> groups{};
     std::uint32_t closed_groups = 0;
@@ -88,8 +96,17 @@ class SmCore {
     std::array<std::int64_t, 3> at{};
     std::array<std::int64_t, kLoopDepth> trips{};
     std::array<std::uint16_t, kBarriers> arrived{};
+    std::vector<std::uint16_t> on;  ///< Warps left by sub-partition.
   };
 
+  struct Turn {
+    std::int64_t from = 0;  ///< From when on the sub-partition may issue again.
+    int at_barriers = 0;    ///< Warps of it that wait for others.
+    int ctas = 0;           ///< CTAs with a warp on it.
+  };
+
+  void issue_one(SubPartition& part, std::int64_t at);
+  bool on_its_own(const SubPartition& part, const Turn& turn) const;
   void book(Warp& warp, const Decoded::Step& step, std::int64_t at, std::int64_t gate);
   void span(const Warp& warp, std::int64_t from, std::int64_t to, Stall state, Op op);
   void execute(Warp& warp, const Decoded::Step& step, std::int64_t at, SubPartition& part);
@@ -103,6 +120,8 @@ class SmCore {
   void take_groups(Warp& warp, std::uint32_t most);
   std::uint64_t address(const Warp& warp, const Access& access) const;
   std::int64_t trips_of(const Loop& loop, std::size_t index, std::int64_t x) const;
+  std::size_t id(const Warp& warp) const { return static_cast<std::size_t>(&warp - warps_.data()); }
+  Pending& pending(const Warp& warp) { return pending_[id(warp)]; }
   Warp* warps_of(std::size_t slot) { return &warps_[slot * static_cast<std::size_t>(program_.warps)]; }
   void place_warps(std::size_t slot, std::int64_t at);
   void reschedule(int partition);
@@ -114,11 +133,17 @@ class SmCore {
   CtaQueue& queue_;
   EventWheel& wheel_;
   Counters& counters_;
+  struct Booked {
+    std::array<std::int64_t, kStalls> warp_cycles{};
+    std::array<std::int64_t, kOps> issued{};
+  } booked_;
   MemoryUnit memory_;
   std::vector<SubPartition> partitions_;
-  std::vector<std::int64_t> turn_;  ///< From when on a sub-partition may issue again.
-  std::vector<Warp> warps_;         ///< Slot by slot.
+  std::vector<Turn> turns_;
+  std::vector<Warp> warps_;  ///< Slot by slot.
+  std::vector<Pending> pending_;
   std::vector<Cta> ctas_;
+  int live_ctas_ = 0;
   const std::uint32_t first_member_;
   const bool addresses_;
   std::int64_t started_ = -1, finished_ = 0;

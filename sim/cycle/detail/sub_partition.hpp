@@ -59,6 +59,7 @@ class SubPartition {
     while (eligible_[picked_] > best) ++picked_;
     return best;
   }
+  std::uint32_t picked() const { return warps_[picked_].warp; }
   /// The warp decided on; it issues, so the scheduler is greedy for it.
   std::uint32_t take() {
     last_ = picked_;
