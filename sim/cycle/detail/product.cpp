@@ -16,10 +16,6 @@ double up(double value, double unit) {
   return std::ceil(std::max(value, 1.0) / unit - 1e-9) * unit;
 }
 
-bool two_bytes(DataType t) {
-  return t == DataType::fp16 || t == DataType::bf16;
-}
-
 /// Shapes of the warp-wide instructions [CPG]: Volta's HMMA.884 in four steps over its quad pairs.
 MmaShape shape_of(arch::Architecture a, DataType t) {
   switch (a) {
