@@ -10,8 +10,7 @@ namespace voltaic::cycle::detail {
 namespace {
 
 double trips_at(const Loop& loop, std::int64_t x) {
-  const double more = std::ceil(loop.trips_per_x * static_cast<double>(x) - 1e-9);
-  return std::max(1.0, static_cast<double>(loop.trips) + more);
+  return static_cast<double>(loop.trips_at(x));
 }
 
 /// Mean over the CTAs in x; over evenly spaced ones where there are very many.
