@@ -2,9 +2,7 @@
 // The cycle engine behind the interface that all engines have.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "arch/loader.hpp"
@@ -19,7 +17,8 @@ struct Profile {
     Program program;
     Machine machine;
     Sampled sampled;
-    double times = 1;
+    double times = 1;   ///< How often it runs.
+    double starts = 1;  ///< Kernel launches among them.
   };
   std::vector<Part> parts;
   Counters counters;  ///< All parts, as often as they run.
@@ -40,6 +39,9 @@ class CycleEngine final : public kernel::CostModel {
 
  private:
   struct Memo;
+  Profile run(const kernel::Launch& launch, const kernel::KernelCost& reference) const;
+  std::shared_ptr<const Profile> remembered(const kernel::Launch& launch, bool isolated) const;
+
   const arch::GpuSpec& gpu_;
   const kernel::CostModel& reference_;
   SampleOptions options_;
