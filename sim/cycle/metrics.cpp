@@ -110,8 +110,8 @@ void warps(Metrics& m, const Executed& k, const CycleSums& cycles) {
 /// CTAs per SM that one resource alone allows: the calculator with the others out of the way. None: it does not limit.
 std::optional<int> limit_by(sm::OccupancyLimit what, kernel::CtaResources cta, arch::SmSpec sm) {
   using sm::OccupancyLimit;
-  if (what != OccupancyLimit::warps) sm.max_warps = INT_MAX;
-  if (what != OccupancyLimit::registers) sm.registers = 0;
+  if (what != OccupancyLimit::warps) sm.max_warps = INT_MAX, sm.max_threads_per_cta = 0;
+  if (what != OccupancyLimit::registers) sm.registers = 0, sm.max_registers_per_thread = 0;
   if (what != OccupancyLimit::ctas) sm.max_ctas = 0;
   if (what != OccupancyLimit::shared_memory) cta.shared_memory = sm.shared_reserved_per_cta = Bytes{};
   const sm::Occupancy found = sm::occupancy(cta, sm);

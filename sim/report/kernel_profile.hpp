@@ -12,6 +12,8 @@
 
 namespace voltaic::report {
 
+class JsonWriter;  // detail/json_writer.hpp
+
 /// One of the programs that a kernel is made of.
 struct ProfilePart {
   std::string name;
@@ -42,7 +44,6 @@ std::string profile_page(const KernelProfile& profile, const PageStyle& style);
 std::string finding(const cycle::Metrics& metrics, cycle::Section section);
 
 /// An array of objects, with the profiler's names of metrics as keys. For a key of a larger document.
-class JsonWriter;
 void write_profiles(JsonWriter& w, const std::vector<KernelProfile>& profiles);
 
 }  // namespace voltaic::report
