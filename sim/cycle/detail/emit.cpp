@@ -11,7 +11,8 @@ namespace voltaic::cycle::detail {
 namespace {
 
 constexpr double kSector = 32, kLine = 128;
-constexpr double kMost = 65535;  // of 16-bit counts
+constexpr double kMost = 65535;        // of 16-bit counts
+constexpr double kMostEntries = 4096;  // of one run of instructions
 constexpr int kMostStall = 255;
 
 std::uint16_t small(double v) {
@@ -80,6 +81,9 @@ int Emitter::latency(Op op) const {
 void Emitter::put(Instruction in, double count, int last_stall) {
   double left = std::ceil(count - 1e-9);
   if (!(left >= 1)) return;
+  if (left > kMost * kMostEntries) {
+    throw UnsupportedError("kernel " + program.name + ": expected fewer than 2^28 instructions in a row");
+  }
   in.warps = warps_;
   in.waits = std::exchange(waits_, std::uint8_t{0});
   in.stall = 1;
