@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/cycle/engine.hpp"
 #include "sim/cycle/metrics.hpp"
+#include "sim/kernel/launch.hpp"
 #include "sim/report/sensitivity.hpp"
 #include "sim/report/text_table.hpp"
 
@@ -35,6 +37,9 @@ struct KernelProfile {
   std::vector<ProfilePart> parts;
   std::vector<Sensitivity> changes;  ///< Re-simulated; the one that helps most first.
 };
+
+/// All but `count` and `changes`. A launch that does not run on SMs has a duration and empty metrics.
+KernelProfile kernel_profile(const kernel::Launch& launch, const cycle::Profile& profile, const arch::GpuSpec& gpu);
 
 /// The page of a profile: headline, the profiler's sections with a sentence each on what they say, the changes.
 std::string profile_page(const KernelProfile& profile, const PageStyle& style);
