@@ -211,6 +211,47 @@ TEST_CASE("a MIG slice owns its SMs and its share of memory", "[arch][mig]") {
   CHECK_THROWS_AS(resolve_gpu("v100-sxm2-16gb:1g.5gb"), UnsupportedError);
 }
 
+TEST_CASE("a GPU has the latencies of its chip, which files and --set override", "[arch][chips]") {
+  const auto a100 = resolve_gpu("a100-sxm4-40gb"), v100 = resolve_gpu("v100-sxm2-16gb");
+  CHECK(a100.spec.pipeline.fma_latency == Cycles{4});
+  CHECK(v100.spec.pipeline.half_latency == Cycles{6});
+  CHECK(a100.spec.l2.slices == 80);
+  CHECK(v100.spec.dram.channels == 32);
+  CHECK(resolve_gpu("a30").spec.l2.slices == 48);  // the board's own file has fewer than its chip
+  CHECK(with({"gpu.pipeline.fma_latency=6"}).pipeline.fma_latency == Cycles{6});
+  CHECK(set_error("gpu.pipeline.fma_latncy=6").find("the nearest is gpu.pipeline.fma_latency") != std::string::npos);
+  CHECK(set_error("gpu.pipeline.fma_latency=0").find("expected a number above 0 and up to 100000") !=
+        std::string::npos);
+  CHECK(set_error("gpu.pipeline.fma_latency=1e9").find("up to 100000") != std::string::npos);
+  CHECK(set_error("gpu.dram.refresh_share=1").find("expected [0, 1), got 1") != std::string::npos);
+  CHECK(set_error("gpu.l2.slices=0").find("expected a whole number") != std::string::npos);
+  const TempFile file(R"({"base": "a100-sxm4-40gb", "pipeline": {"fma_latency_cycles": 5}, "l2": {"slices": 40}})");
+  const auto changed = resolve_gpu(file.str());
+  CHECK(changed.spec.pipeline.fma_latency == Cycles{5});
+  CHECK(changed.spec.pipeline.alu_latency == a100.spec.pipeline.alu_latency);
+  CHECK(changed.spec.l2.slices == 40);
+}
+
+TEST_CASE("a chip without a file takes the figures of one of its architecture and says so", "[arch][chips]") {
+  Json json = Json::parse(resolve_gpu("a100-sxm4-40gb").json);
+  json["chip"] = "GA900";
+  CHECK(resolve_gpu(TempFile(json.dump()).str()).notes.size() == 1);  // its file has all of them
+  json.erase("pipeline");
+  const auto gpu = resolve_gpu(TempFile(json.dump()).str());
+  REQUIRE(gpu.notes.size() == 2);
+  CHECK(gpu.notes[0] == "no figures of a chip GA900: 18 numbers of the GA100 stand in");
+  CHECK(gpu.spec.pipeline.mma_latency == resolve_gpu("a100-sxm4-40gb").spec.pipeline.mma_latency);
+}
+
+TEST_CASE("a MIG slice has its share of slices and channels, and at least one", "[arch][mig][chips]") {
+  // 1 of 8 memory slices: 80 / 8 slices of L2, 40 / 8 channels.
+  const auto one = resolve_gpu("a100-sxm4-40gb:1g.5gb").spec;
+  CHECK(one.l2.slices == 10);
+  CHECK(one.dram.channels == 5);
+  const TempFile file(R"({"base": "a100-sxm4-40gb", "l2": {"slices": 2}})");
+  CHECK(resolve_gpu(file.str()).spec.l2.slices == 2);
+}
+
 TEST_CASE("--set reaches every listed field by its path", "[arch][set]") {
   const auto gpu = resolve_gpu("a100-sxm4-40gb");
   for (const auto& field : gpu.fields) {
