@@ -37,7 +37,7 @@ std::string_view to_string(Pipe pipe);
 
 /// Sums over the SMs that were simulated. Cycles of partitions add up over partitions, cycles of warps over warps.
 struct Counters {
-  double cycles = 0;  ///< From the first CTA's launch until the last store was taken: not a sum over SMs.
+  double cycles = 0;  ///< From the first CTA's launch until the last access is done: not a sum over SMs.
   double sms = 0;     ///< SMs simulated, weighted as they stand for others.
   double ctas = 0;
   std::array<double, kOps> issued{};          ///< Warp instructions.

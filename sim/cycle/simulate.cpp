@@ -81,7 +81,7 @@ class Simulation {
     c.sms = static_cast<double>(options_.sms);
     double end = 0;
     for (const auto& sm : sms_) sm->settle();
-    for (const auto& sm : sms_) end = std::max({end, static_cast<double>(sm->finished()), sm->last_store()});
+    for (const auto& sm : sms_) end = std::max({end, static_cast<double>(sm->finished()), sm->last_access()});
     c.cycles = std::ceil(end);
     c.issue_cycles = c.instructions();
     c.pipe_busy[static_cast<std::size_t>(Pipe::lsu)] = c.lsu_data_busy;

@@ -8,7 +8,8 @@ namespace voltaic::cycle::detail {
 namespace {
 
 constexpr double kSector = 32;
-constexpr int kChannelShift = 9;  ///< Lines of 512 bytes go to one channel.
+constexpr int kSliceShift = 7;    ///< Lines of 128 bytes go to one slice,
+constexpr int kChannelShift = 9;  ///< blocks of 512 bytes to one channel.
 
 /// Spreads addresses over servers as the hardware's hash does: no stride keeps to a few of them.
 std::uint64_t mix(std::uint64_t x) {
@@ -19,10 +20,16 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 33);
 }
 
-/// Part of L2 that the other partition serves: nothing while a copy fits the near one, else half the addresses.
+/// The server of a block: blocks in a row go round all of them, each round from a place of its own.
+std::size_t server_of(std::uint64_t block, std::size_t servers) {
+  return (block + mix(block / servers)) % servers;
+}
+
+/// Whether a tensor pays the far latency: not while a copy fits the near partition. That latency is what a chase beyond
+/// one partition sees on the mean, misses of the copies included.
 double far_share(const Tensor& tensor, const Machine& machine) {
   if (machine.l2_partitions < 2) return 0;
-  return tensor.unique_bytes * machine.l2_partitions <= machine.l2_capacity ? 0 : 0.5;
+  return tensor.unique_bytes * machine.l2_partitions <= machine.l2_capacity ? 0 : 1;
 }
 
 }  // namespace
@@ -33,10 +40,10 @@ MemorySystem::MemorySystem(const Program& program, const Machine& machine, const
   // One SM that stands for many sees the mean of all slices and channels; many SMs meet at single ones.
   slices_alone_ = options.sms == 1;
   const auto servers = [&](int count) { return slices_alone_ ? std::size_t{1} : static_cast<std::size_t>(count); };
-  slice_free_.assign(servers(machine.l2_slices), 0.0);
-  channel_free_.assign(servers(machine.dram_channels), 0.0);
-  slice_rate_ = share * machine.l2_bytes_per_cycle / static_cast<double>(slice_free_.size());
-  channel_rate_ = share * machine.dram_bytes_per_cycle / static_cast<double>(channel_free_.size());
+  slices_.resize(servers(machine.l2_slices));
+  channels_.resize(servers(machine.dram_channels));
+  slice_rate_ = share * machine.l2_bytes_per_cycle / static_cast<double>(slices_.size());
+  channel_rate_ = share * machine.dram_bytes_per_cycle / static_cast<double>(channels_.size());
   tensors_.resize(program.tensors.size());
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = program.tensors[i];
@@ -48,11 +55,10 @@ MemorySystem::MemorySystem(const Program& program, const Machine& machine, const
 }
 
 double MemorySystem::l2_start(std::uint64_t address, double bytes, double at, Counters& counters) {
-  double& free = slice_free_.size() == 1 ? slice_free_[0] : slice_free_[mix(address >> 7) % slice_free_.size()];
-  const double start = std::max(at, free);
-  free = start + bytes / slice_rate_;
-  counters.l2_busy += bytes / slice_rate_ / static_cast<double>(slice_free_.size());
-  return start;
+  const double service = bytes / slice_rate_;
+  Server& slice = slices_.size() == 1 ? slices_[0] : slices_[server_of(address >> kSliceShift, slices_.size())];
+  counters.l2_busy += service / static_cast<double>(slices_.size());
+  return slice.take(at, service);
 }
 
 double MemorySystem::dram_start(std::uint64_t address, double bytes, bool write, double at, Counters& counters) {
@@ -63,12 +69,10 @@ double MemorySystem::dram_start(std::uint64_t address, double bytes, bool write,
   const double mixed = 2 * std::min(written, 1 - written);
   const double share = machine_.dram_read_share + mixed * (machine_.dram_mixed_share - machine_.dram_read_share);
   const double service = bytes / (channel_rate_ * share);
-  double& free = channel_free_.size() == 1 ? channel_free_[0]
-                                           : channel_free_[mix(address >> kChannelShift) % channel_free_.size()];
-  const double start = std::max(at, free);
-  free = start + service;
-  counters.dram_busy += bytes / channel_rate_ / static_cast<double>(channel_free_.size());
-  return start + service;
+  Server& channel =
+      channels_.size() == 1 ? channels_[0] : channels_[server_of(address >> kChannelShift, channels_.size())];
+  counters.dram_busy += bytes / channel_rate_ / static_cast<double>(channels_.size());
+  return channel.take(at, service) + service;
 }
 
 bool MemorySystem::missing(const LineRequest& request, TensorState& tensor, bool write) {

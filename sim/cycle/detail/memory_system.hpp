@@ -3,6 +3,7 @@
 // them and knows when it is free next, so a request's whole way is known when it is sent: no event of its own.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -20,6 +21,32 @@ struct LineRequest {
   std::uint64_t address = 0;
   int sectors = 4;
   std::uint16_t tensor = 0;
+};
+
+/// One server in virtual time: requests come in nearly the order of their arrival. What arrives before the end of the
+/// queue may use idle time that later arrivals have skipped, so that nobody waits for work that is not there; in all,
+/// no more is served than the time that has passed allows.
+class Server {
+ public:
+  /// When the service of a request that arrives at `at` begins.
+  double take(double at, double service) {
+    if (at >= free_) {
+      idle_ = std::min(kRemembered, idle_ + at - free_);
+      free_ = at + service;
+      return at;
+    }
+    if (std::min(idle_, free_ - at) >= service) {
+      idle_ -= service;
+      return at;
+    }
+    const double start = free_;
+    free_ += service;
+    return start;
+  }
+
+ private:
+  static constexpr double kRemembered = 4096;  ///< Cycles; requests are hardly further out of order.
+  double free_ = 0, idle_ = 0;
 };
 
 /// A value that comes up in shares of one: true `share` of the times, evenly spread.
@@ -58,7 +85,7 @@ class MemorySystem {
 
   const Machine& machine_;
   std::vector<TensorState> tensors_;
-  std::vector<double> slice_free_, channel_free_;
+  std::vector<Server> slices_, channels_;
   double slice_rate_, channel_rate_;
   bool slices_alone_;
   double read_bytes_ = 0, written_bytes_ = 0;

@@ -22,14 +22,16 @@ MemoryUnit::Times MemoryUnit::global(int partition, double at, Op op, std::uint1
   if (op == Op::store_global || (op == Op::atomic)) {
     const double passes = take_data(start, access.wavefronts, counters);
     const double done = write_lines(access, start + passes, address, counters);
-    last_store_ = std::max(last_store_, done);
+    last_access_ = std::max(last_access_, done);
     // An atomic's result makes the way back from L2.
     return {start + passes, op == Op::atomic ? done + machine_.l2_latency / 2 : done};
   }
   const double done = read_lines(access, index, start, address, counters);
   // What comes back passes the data stage on its way to registers or shared memory.
-  const double passes = take_data(start, access.wavefronts, counters);
-  return {start, std::max(done, start + passes - pass() + machine_.l1_latency)};
+  take_data(start, access.wavefronts, counters);
+  const double there = std::max(done, data_free_ - pass() + machine_.l1_latency);
+  last_access_ = std::max(last_access_, there);
+  return {start, there};
 }
 
 double MemoryUnit::read_lines(const Access& access, std::size_t index, double start, std::uint64_t address,

@@ -90,10 +90,11 @@ class MemoryUnit {
   Times shared(int partition, double at, double wavefronts, double latency, Counters& counters) {
     const double start = enter(partition, at, data_free_);
     const double passes = take_data(start, wavefronts, counters);
+    last_access_ = std::max(last_access_, data_free_);
     return {start, start + passes - pass() + latency};
   }
   Times global(int partition, double at, Op op, std::uint16_t access, std::uint64_t address, Counters& counters);
-  double last_store() const { return last_store_; }
+  double last_access() const { return last_access_; }
 
  private:
   double pass() const { return kPass / machine_.data_bytes; }
@@ -121,7 +122,7 @@ class MemoryUnit {
   std::vector<MemoryQueue> queues_;
   std::vector<Spread> hits_;
   InFlight loads_, stores_;
-  double tag_free_ = 0, data_free_ = 0, in_free_ = 0, out_free_ = 0, last_store_ = 0;
+  double tag_free_ = 0, data_free_ = 0, in_free_ = 0, out_free_ = 0, last_access_ = 0;
 };
 
 }  // namespace voltaic::cycle::detail

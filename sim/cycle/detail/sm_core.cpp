@@ -129,20 +129,21 @@ void SmCore::span(const Warp& warp, std::int64_t from, std::int64_t to, Stall st
   trace_.push_back({from, to, static_cast<std::uint16_t>(lane * 32 + warp.index), state, op});
 }
 
-/// Books the warp's cycles since its last issue: fixed latency, then scoreboards or barrier, then the pipe, then
-/// others' turns, then the issue itself.
-void SmCore::book(Warp& warp, const Decoded::Step& step, std::int64_t at, std::int64_t gate) {
+/// Books the warp's cycles since its last issue: fixed latency, then scoreboards or barrier, then, once it was ready,
+/// cycles in which others issued and cycles in which its pipe took nobody, then the issue itself.
+void SmCore::book(const SubPartition& part, const Warp& warp, const Decoded::Step& step, std::int64_t at) {
   const std::int64_t begin = warp.last + 1;
   const std::int64_t fixed = std::clamp(warp.fixed_until, begin, at);
   const std::int64_t ready = std::clamp(warp.ready, fixed, at);
-  const std::int64_t open = std::clamp(gate, ready, at);
+  const std::int64_t others = at > ready ? std::min(at - ready, part.issues_between(ready, at)) : 0;
+  const std::int64_t open = at - others;
   const auto add = [&](Stall state, std::int64_t cycles) {
     booked_.warp_cycles[static_cast<std::size_t>(state)] += cycles;
   };
   add(warp.fixed, fixed - begin);
   add(warp.variable, ready - fixed);
   add(step.throttle, open - ready);
-  add(Stall::not_selected, at - open);
+  add(Stall::not_selected, others);
   add(Stall::selected, 1);
   if (trace_to_ <= 0 || at < trace_from_ || begin >= trace_to_) return;
   span(warp, begin, fixed, warp.fixed, step.op);
@@ -164,7 +165,9 @@ std::uint64_t SmCore::address(const Warp& warp, const Access& a) const {
 void SmCore::result(Warp& warp, const Decoded::Step& step, double done, bool slow) {
   if (step.sets == kNoScoreboard) return;
   auto& board = pending(warp).scoreboards[step.sets];
-  board = std::max(board, up(done));
+  const std::int64_t clear = up(done);
+  if (clear < board) return;  // An earlier instruction holds it longer.
+  board = clear;
   const auto bit = static_cast<std::uint8_t>(1U << step.sets);
   warp.slow = static_cast<std::uint8_t>(slow ? warp.slow | bit : warp.slow & ~bit);
 }
@@ -320,7 +323,8 @@ void SmCore::leave(Warp& warp, std::int64_t at) {
 void SmCore::issue_one(SubPartition& part, std::int64_t at) {
   Warp& warp = warps_[part.take()];
   const Decoded::Step& step = decoded_.steps[warp.step];
-  book(warp, step, at, part.gate(step.gate));
+  book(part, warp, step, at);
+  part.note_issue(at);
   ++booked_.issued[static_cast<std::size_t>(step.op)];
   execute(warp, step, at, part);
   warp.last = at;

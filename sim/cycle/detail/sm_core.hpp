@@ -61,7 +61,7 @@ class SmCore {
   /// Adds what was booked to the counters; once, at the end.
   void settle();
   std::int64_t finished() const { return finished_; }
-  double last_store() const { return memory_.last_store(); }
+  double last_access() const { return memory_.last_access(); }
   /// "warp 3 of CTA (0, 1, 0) waits at barrier 0" for some of the warps that are still there; empty: none is.
   std::string waiting() const;
   std::vector<WarpSpan>& trace() { return trace_; }
@@ -107,7 +107,7 @@ class SmCore {
 
   void issue_one(SubPartition& part, std::int64_t at);
   bool on_its_own(const SubPartition& part, const Turn& turn) const;
-  void book(Warp& warp, const Decoded::Step& step, std::int64_t at, std::int64_t gate);
+  void book(const SubPartition& part, const Warp& warp, const Decoded::Step& step, std::int64_t at);
   void span(const Warp& warp, std::int64_t from, std::int64_t to, Stall state, Op op);
   void execute(Warp& warp, const Decoded::Step& step, std::int64_t at, SubPartition& part);
   void memory(Warp& warp, const Decoded::Step& step, std::int64_t at, SubPartition& part);

@@ -66,6 +66,22 @@ class SubPartition {
     return warps_[picked_].warp;
   }
 
+  /// Keeps the cycle of an issue; cycles come in order.
+  void note_issue(std::int64_t at) { issues_[noted_++ % kNoted] = at; }
+  /// How many of the cycles from `from` until now, `at`, saw another warp issue.
+  std::int64_t issues_between(std::int64_t from, std::int64_t at) const {
+    const std::uint64_t known = std::min<std::uint64_t>(noted_, kNoted);
+    std::uint64_t low = noted_ - known, high = noted_;
+    while (low < high) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (issues_[middle % kNoted] < from ? low : high) = issues_[middle % kNoted] < from ? middle + 1 : middle;
+    }
+    const auto met = static_cast<std::int64_t>(noted_ - high);
+    if (high > noted_ - known || known < kNoted) return met;
+    const std::int64_t covered = at - issues_[high % kNoted];  // Waited for longer than is kept: the same all along.
+    return covered > 0 ? (at - from) * met / covered : met;
+  }
+
   std::int64_t gate(Pipe pipe) const { return gates_[static_cast<std::size_t>(pipe)]; }
   void set_gate(Pipe pipe, std::int64_t at) { gates_[static_cast<std::size_t>(pipe)] = at; }
   /// Takes a pipe for `interval` cycles from `at` on. A pipe that was free for less than a cycle keeps its fraction.
@@ -79,6 +95,7 @@ class SubPartition {
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
+  static constexpr std::uint64_t kNoted = 64;
   struct Entry {
     std::int64_t ready;
     std::uint32_t warp, gate;
@@ -91,6 +108,8 @@ class SubPartition {
   std::vector<std::int64_t> eligible_;
   std::array<std::int64_t, kPipes> gates_{};
   std::array<double, kPipes> free_{};
+  std::array<std::int64_t, kNoted> issues_{};
+  std::uint64_t noted_ = 0;
   std::size_t last_ = kNone, picked_ = 0;
 };
 
