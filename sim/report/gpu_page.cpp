@@ -77,7 +77,8 @@ struct Section {
   std::string_view prefix;
   std::string_view title;
 };
-constexpr std::array<Section, 8> kSections{{{"gpu.sm.", "Streaming multiprocessor"},
+constexpr std::array<Section, 9> kSections{{{"gpu.sm.", "Streaming multiprocessor"},
+                                            {"gpu.pipeline.", "Pipeline of an SM, from issue to a dependent issue"},
                                             {"gpu.clocks.", "Clocks"},
                                             {"gpu.l1.", "L1 and shared memory"},
                                             {"gpu.l2.", "L2"},
