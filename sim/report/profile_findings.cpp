@@ -27,10 +27,9 @@ Used most(std::initializer_list<Used> parts) {
   return *std::max_element(parts.begin(), parts.end(), [](const Used& a, const Used& b) { return a.share < b.share; });
 }
 
-Used busiest_memory(const Metrics& m) {
-  return most({{"DRAM", m.dram_throughput},
-               {"L2", m.l2_throughput},
-               {"L1 with shared memory", m.sm_active_cycles > 0 ? m.l1_throughput : 0}});
+/// L1 counts against `l1`: its share of the cycles in question, elapsed or active.
+Used busiest_memory(const Metrics& m, double l1) {
+  return most({{"DRAM", m.dram_throughput}, {"L2", m.l2_throughput}, {"L1 with shared memory", l1}});
 }
 
 std::string pipe_name(std::size_t pipe) {
@@ -52,6 +51,10 @@ std::string busiest_in_sm(const Metrics& m) {
   const auto top = std::max_element(m.pipes.begin(), m.pipes.end());
   if (m.issue_slots_busy > *top) return "the issue slots";
   return pipe_name(static_cast<std::size_t>(top - m.pipes.begin()));
+}
+
+double ctas(const Metrics& m) {
+  return static_cast<double>(m.grid[0]) * static_cast<double>(m.grid[1]) * static_cast<double>(m.grid[2]);
 }
 
 struct StallWords {
@@ -89,7 +92,8 @@ StallWords words(Stall stall) {
 }
 
 std::string speed_of_light(const Metrics& m) {
-  const Used memory = busiest_memory(m);
+  const double active = m.elapsed_cycles > 0 ? m.sm_active_cycles / m.elapsed_cycles : 0;
+  const Used memory = busiest_memory(m, active * m.l1_throughput);
   const double used = std::max(m.sm_throughput, m.memory_throughput);
   if (used >= kWellUsed) {
     const bool math = m.sm_throughput >= m.memory_throughput;
@@ -99,11 +103,10 @@ std::string speed_of_light(const Metrics& m) {
                        math ? "Compute (SM)" : "Memory", format_percent(used), math ? "Memory" : "Compute (SM)",
                        format_percent(math ? m.memory_throughput : m.sm_throughput));
   }
-  const double active = m.elapsed_cycles > 0 ? m.sm_active_cycles / m.elapsed_cycles : 0;
   if (active < kWellUsed) {
-    return fmt::format(
-        "Bound by too few CTAs: SMs hold a CTA for {} of the cycles (SM Active Cycles), whatever they do then.",
-        format_percent(active));
+    return fmt::format("Bound by {}: SMs hold a CTA for {} of the cycles (SM Active Cycles), whatever they do then.",
+                       ctas(m) < static_cast<double>(m.sms) ? "too few CTAs" : "the start and the end of the kernel",
+                       format_percent(active));
   }
   return fmt::format(
       "Bound by latency: neither Compute (SM) Throughput ({}) nor Memory Throughput ({}) comes near its peak; warps "
@@ -114,18 +117,17 @@ std::string speed_of_light(const Metrics& m) {
 }
 
 std::string compute(const Metrics& m) {
-  const std::string what = busiest_in_sm(m);
-  if (m.sm_busy >= kNearlyFull) {
-    return fmt::format("Inside the SM {} set the pace, at {} of active cycles (SM Busy).", what,
-                       format_percent(m.sm_busy));
-  }
-  return fmt::format("Nothing inside the SM is full: the busiest are {}, at {} of active cycles (SM Busy).", what,
-                     format_percent(m.sm_busy));
+  return fmt::format("{} {}, at {} of active cycles (SM Busy).",
+                     m.sm_busy >= kNearlyFull ? "Inside the SM the pace is set by"
+                                              : "Nothing inside the SM is full; what is used most:",
+                     busiest_in_sm(m), format_percent(m.sm_busy));
 }
 
 std::string memory(const Metrics& m) {
-  const Used path = most({{"DRAM", m.dram_throughput}, {"L2", m.l2_throughput}, {"L1", m.l1_throughput}});
-  std::string out = fmt::format("The most used memory is {}, at {} of its peak", path.name, format_percent(path.share));
+  const Used most_used = busiest_memory(m, m.l1_throughput);
+  if (most_used.share <= 0) return "The kernel touches no memory.";
+  std::string out =
+      fmt::format("The most used memory is {}, at {} of its peak", most_used.name, format_percent(most_used.share));
   out += m.l2_read_sectors + m.l2_write_sectors > 0
              ? fmt::format("; L2 serves {} of the sectors asked of it (L2 Hit Rate).", format_percent(m.l2_hit_rate))
              : ".";
@@ -160,11 +162,10 @@ std::string warp_state(const Metrics& m) {
 }
 
 std::string launch(const Metrics& m) {
-  const double ctas = static_cast<double>(m.grid[0]) * static_cast<double>(m.grid[1]) * static_cast<double>(m.grid[2]);
-  if (ctas < static_cast<double>(m.sms)) {
-    return fmt::format("{} for {} SMs: {} of them have nothing to do.",
-                       ctas == 1 ? "1 CTA" : fmt::format("{:.0f} CTAs", ctas), m.sms,
-                       format_percent(1 - ctas / static_cast<double>(m.sms)));
+  const double n = ctas(m);
+  if (n < static_cast<double>(m.sms)) {
+    return fmt::format("{:.0f} {} for {} SMs: {} of them have nothing to do.", n, n == 1 ? "CTA" : "CTAs", m.sms,
+                       format_percent(1 - n / static_cast<double>(m.sms)));
   }
   const double waves = m.waves_per_sm;
   const double full = std::floor(waves + 1e-9), last = waves - full;

@@ -44,6 +44,13 @@ std::string_view plain_unit(cycle::MetricUnit unit) {
   }
 }
 
+/// "1,234,567"
+std::string grouped(double count) {
+  std::string digits = fmt::format("{:.0f}", count);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  return digits;
+}
+
 Shown shown(const cycle::Metric& m) {
   using cycle::MetricUnit;
   switch (m.unit) {
@@ -56,7 +63,7 @@ Shown shown(const cycle::Metric& m) {
   }
   // Counts are extrapolated: large ones are shown as whole numbers, means with their decimals.
   const bool whole = m.value >= 1000 || m.value == static_cast<double>(static_cast<std::int64_t>(m.value));
-  return {std::string(plain_unit(m.unit)), whole ? fmt::format("{:.0f}", m.value) : fmt::format("{:.2f}", m.value)};
+  return {std::string(plain_unit(m.unit)), whole ? grouped(m.value) : fmt::format("{:.2f}", m.value)};
 }
 
 std::string indented(const TextTable& table, const PageStyle& style) {
@@ -124,8 +131,7 @@ std::string part_table(const KernelProfile& p, const PageStyle& style) {
   for (const char* name : {"Times", "Cycles", "Share"}) table.column(name);
   table.rule();
   for (const auto& part : p.parts) {
-    table.row(
-        {part.name, fmt::format("{:.0f}", part.times), fmt::format("{:.0f}", part.cycles), format_percent(part.share)});
+    table.row({part.name, grouped(part.times), grouped(part.cycles), format_percent(part.share)});
   }
   return title("Parts of the kernel, one after another", style) + indented(table, style) + '\n';
 }

@@ -84,8 +84,9 @@ TEST_CASE("a kernel near no peak is bound by latency or has too few CTAs", "[rep
   m.dram_throughput = m.l2_throughput = m.memory_throughput = 0.3;
   CHECK(contains(report::finding(m, Section::speed_of_light), "Bound by latency"));
   m.sm_active_cycles = 1000;
-  CHECK(contains(report::finding(m, Section::speed_of_light), "too few CTAs"));
+  CHECK(contains(report::finding(m, Section::speed_of_light), "Bound by the start and the end of the kernel"));
   m.grid = {20, 1, 1};
+  CHECK(contains(report::finding(m, Section::speed_of_light), "Bound by too few CTAs"));
   CHECK(report::finding(m, Section::launch) == "20 CTAs for 100 SMs: 80.0 % of them have nothing to do.");
 }
 
@@ -108,6 +109,7 @@ TEST_CASE("a page has the profiler's sections in its order and fits its width", 
   }
   CHECK(contains(page, "gpu.dram.peak_bandwidth"));
   CHECK(contains(page, "-8.0 %"));
+  CHECK(contains(page, "1,000,000"));
   CHECK(page.find("Stall Long Scoreboard") < page.find("Stall LG Throttle"));
   std::istringstream in(page);
   for (std::string line; std::getline(in, line);) {
