@@ -18,10 +18,12 @@ constexpr double kLine = 128;
 /// Lines whose tags the L1 looks up per cycle: loads with a stride of 15 to 31 elements, a line per lane, take 0.27 to
 /// 0.30 cycles a line on A100 [RRZE] gpu-l1-cache.
 constexpr double kTagLines = 4;
-constexpr double kMostCycles = 1e6;      ///< Of a memory latency: no machine waits longer.
 constexpr double kLeastL1 = 4.0 * 1024;  ///< Bytes that are left for data under way, whatever shared memory takes.
-constexpr double kLeastInterval = 1e-3;  ///< Keeps a what-if with a million lanes from dividing by nothing.
-constexpr double kMostInterval = 1e6;
+// What-ifs may be wild; times stay finite and far from overflow.
+constexpr double kMostCycles = 1e6;  ///< Of a memory latency and of an instruction on its pipe.
+constexpr double kLeastCycles = 1e-3;
+constexpr double kLeastRate = 1e-3, kMostRate = 1e9;  ///< Bytes per cycle.
+constexpr double kLeastShare = 1e-3;
 
 using arch::Architecture;
 
@@ -31,11 +33,29 @@ using arch::Architecture;
 
 /// Cycles for one warp when `lanes` results leave the sub-partition per cycle.
 double interval(double lanes, double partitions) {
-  return std::clamp(kWarpLanes * partitions / std::max(lanes, 1e-9), kLeastInterval, kMostInterval);
+  return std::clamp(kWarpLanes * partitions / std::max(lanes, 1e-9), kLeastCycles, kMostCycles);
 }
 
 double bounded(Cycles latency) {
   return std::clamp(latency.value, 0.0, kMostCycles);
+}
+
+double rate(double bytes_per_cycle) {
+  return std::clamp(bytes_per_cycle, kLeastRate, kMostRate);
+}
+
+/// The simulation has a state for each of these.
+void check_size(const arch::GpuSpec& gpu) {
+  const auto at_most = [&gpu](std::string_view path, double value, double most) {
+    if (value > most) refuse(gpu, fmt::format("{}: expected at most {:g}, got {:g}", path, most, value));
+  };
+  at_most("sm.sub_partitions", gpu.sm.sub_partitions, 64);
+  at_most("sm.max_warps", gpu.sm.max_warps, 4096);
+  at_most("pipeline.queue_entries", gpu.pipeline.queue_entries, 4096);
+  at_most("l2.slices", gpu.l2.slices, 4096);
+  at_most("l2.ways", gpu.l2.ways, 1024);
+  at_most("dram.channels", gpu.dram.channels, 4096);
+  at_most("l2.capacity", gpu.l2.capacity.value, 4.0 * (1 << 30));
 }
 
 /// Shared memory is carved out of L1 in these steps [CPG] K.6 and K.7, [OCC].
@@ -106,8 +126,8 @@ OpTiming mma_timing(const arch::GpuSpec& gpu, const Program& program) {
                               to_string(mma.type)));
     return {Pipe::tensor, 1, 1};
   }
-  const double rate = (mma.sparse ? gpu.sm.tensor_sparse : gpu.sm.tensor)[mma.type] / gpu.sm.sub_partitions;
-  const double cycles = std::clamp(macs_per_instruction(gpu, mma) / rate, kLeastInterval, kMostInterval);
+  const double lanes = (mma.sparse ? gpu.sm.tensor_sparse : gpu.sm.tensor)[mma.type] / gpu.sm.sub_partitions;
+  const double cycles = std::clamp(macs_per_instruction(gpu, mma) / lanes, kLeastCycles, kMostCycles);
   return {Pipe::tensor, cycles, cycles + gpu.pipeline.mma_latency.value};
 }
 
@@ -143,13 +163,13 @@ void set_ops(Machine& m, const arch::GpuSpec& gpu, const Program& program) {
 /// Bytes of the data stage per cycle. Measured L1 rates lie a little below a whole number of cycles per line (126 of
 /// 128 bytes) for the loop around the loads; the stage itself takes whole half cycles.
 double data_bytes(const arch::GpuSpec& gpu) {
-  const double rate = std::min(gpu.l1.bytes_per_cycle, gpu.sm.shared_bytes_per_cycle);
-  const double cycles = std::max(0.5, std::round(2 * kLine / rate) / 2);
-  return rate > 2 * kLine ? rate : kLine / cycles;
+  const double measured = rate(std::min(gpu.l1.bytes_per_cycle, gpu.sm.shared_bytes_per_cycle));
+  const double cycles = std::max(0.5, std::round(2 * kLine / measured) / 2);
+  return measured > 2 * kLine ? measured : kLine / cycles;
 }
 
 void set_memory(Machine& m, const arch::GpuSpec& gpu, Hertz clock) {
-  m.l2_bytes_per_cycle = gpu.l2.bytes_per_cycle_per_sm * static_cast<double>(gpu.sm.count);
+  m.l2_bytes_per_cycle = rate(gpu.l2.bytes_per_cycle_per_sm * static_cast<double>(gpu.sm.count));
   m.l2_latency = bounded(gpu.l2.latency);
   m.l2_far_latency = bounded(gpu.l2.far_latency);
   m.l2_capacity = gpu.l2.capacity.value;
@@ -157,11 +177,11 @@ void set_memory(Machine& m, const arch::GpuSpec& gpu, Hertz clock) {
   m.l2_slices = gpu.l2.slices;
   m.l2_ways = gpu.l2.ways;
   const arch::DramSpec& dram = gpu.dram;
-  m.dram_bytes_per_cycle = dram.peak_bandwidth.value / clock.value;
+  m.dram_bytes_per_cycle = rate(dram.peak_bandwidth.value / clock.value);
   m.dram_latency = std::max(bounded(dram.idle_latency * clock), m.l2_latency);
   m.dram_channels = dram.channels;
   // The boards' efficiency is that of streams that read and write; reading alone turns no bus around.
-  m.dram_mixed_share = dram.stream_efficiency;
+  m.dram_mixed_share = std::max(dram.stream_efficiency, kLeastShare);
   const double reading = std::min(1 - dram.refresh_share, dram.stream_efficiency + dram.turnaround_share);
   m.dram_read_share = std::max(reading, m.dram_mixed_share);
 }
@@ -170,6 +190,7 @@ void set_memory(Machine& m, const arch::GpuSpec& gpu, Hertz clock) {
 
 Machine make_machine(const arch::GpuSpec& gpu, Hertz clock, const Program& program) {
   ensure(clock.value > 0, "the clock of a machine is above zero");
+  check_size(gpu);
   check_instructions(gpu, program);
   const arch::PipelineSpec& p = gpu.pipeline;
   Machine m;
@@ -188,7 +209,7 @@ Machine make_machine(const arch::GpuSpec& gpu, Hertz clock, const Program& progr
   m.tag_lines = kTagLines;
   m.data_bytes = data_bytes(gpu);
   m.l1_bytes = l1_beside(gpu, program);
-  m.port_bytes = p.l2_port_bytes_per_cycle;
+  m.port_bytes = rate(p.l2_port_bytes_per_cycle);
   set_memory(m, gpu, clock);
   m.kernel_start = (p.kernel_start * clock).value;
   return m;

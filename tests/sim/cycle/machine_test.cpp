@@ -156,3 +156,21 @@ TEST_CASE("a what-if moves the machine", "[cycle][machine]") {
   CHECK_THAT(make_machine(wide, 1410_MHz, with_op(Op::ffma)).dram_bytes_per_cycle,
              WithinRel(2 * 1555e9 / 1410e6, 1e-12));
 }
+
+TEST_CASE("wild what-ifs stay finite or are refused", "[cycle][machine]") {
+  for (const char* set : {"gpu.l1.bytes_per_cycle=1e-12", "gpu.l2.bytes_per_cycle_per_sm=1e18", "gpu.l1.latency=1e18",
+                          "gpu.dram.idle_latency=1e9s", "gpu.sm.sfu_lanes=1e-12", "gpu.dram.stream_efficiency=1e-12",
+                          "gpu.pipeline.l2_port_bytes_per_cycle=1e-12", "gpu.sm.tensor.fp16=1e-12"}) {
+    INFO(set);
+    const Machine m = make_machine(gpu("a100-sxm4-40gb", set), 1410_MHz, product(16, 8, 16, DataType::fp16));
+    for (const double v : {m.data_bytes, m.port_bytes, m.l2_bytes_per_cycle, m.dram_bytes_per_cycle, m.dram_mixed_share,
+                           op(m, Op::mufu).interval, op(m, Op::mma).interval}) {
+      CHECK(v > 0);
+      CHECK(v <= 1e9);
+    }
+    CHECK(m.dram_latency <= 1e6);
+    CHECK(m.l1_latency <= 1e6);
+  }
+  CHECK_THROWS_AS(make_machine(gpu("a100-sxm4-40gb", "gpu.sm.sub_partitions=100000"), 1410_MHz, with_op(Op::ffma)),
+                  UnsupportedError);
+}

@@ -79,6 +79,8 @@ TEST_CASE("a dependent instruction issues when published measurements say", "[cy
   CHECK_THAT(latency(kV100, Op::imad), WithinRel(4.31, 0.1));
   CHECK_THAT(latency(kV100, Op::mufu), WithinRel(21.1, 0.1));
   CHECK_THAT(latency(kV100, Op::load_shared), WithinRel(19, 0.1));  // [JIA18]
+  // 35.3 cycles for four sets of HMMA steps, each set accumulating onto the one before [ACCELTUNE].
+  CHECK_THAT(latency(kV100, Op::mma, kHmma884), WithinRel(35.3 / 4, 0.05));
   // Ampere: [ABDEL], [NAK] and 24.6 cycles for HMMA.16816 [LUO24], [SUN].
   CHECK_THAT(latency(kA100, Op::ffma), WithinRel(4.0, 0.1));
   CHECK_THAT(latency(kA100, Op::hfma2), WithinRel(5.0, 0.1));
