@@ -75,6 +75,7 @@ SimulationOptions options_for(const Request& request, const workloads::Workload&
   options.input_rate = request.input_rate;
   options.framework = request.framework;
   options.engine = request.engine;
+  options.sampling = request.sampling;
   options.include_optimizer = request.include_optimizer;
   options.include_loss = request.include_loss;
   options.host_scale = request.host_scale;
@@ -110,6 +111,10 @@ void check_combination(const Request& request) {
   const auto& operating = request.operating;
   if (request.engine == cost::EngineKind::roofline && (operating.power_cap || operating.clock)) {
     throw UsageError("--engine roofline is the bound at the boost clock: it takes no --power-cap and no --clock");
+  }
+  for (const char* option : {"sample", "l2"}) {
+    if (request.engine == cost::EngineKind::cycle || request.given.count(option) == 0) continue;
+    throw UsageError(fmt::format("--{}: belongs to --engine cycle", option));
   }
 }
 

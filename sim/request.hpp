@@ -38,6 +38,7 @@ struct Request {
   kernel::Framework framework = kernel::Framework::eager;
   graph::Optimizer optimizer = graph::Optimizer::adam;
   cost::EngineKind engine = cost::EngineKind::analytic;
+  cycle::SampleOptions sampling;                      ///< Of the cycle engine.
   arch::OperatingPoint operating;                     ///< Power cap, locked clock, operand contents.
   std::optional<workloads::AttentionForm> attention;  ///< Default: flash where operands have 16 bits, else unfused.
   double busy_s = 0;              ///< Measured tables: the GPU rests after this long (cost::busy_for); 0: lasting load.

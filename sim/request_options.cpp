@@ -126,14 +126,21 @@ void set_attention(Request& r, std::string_view v) {
 }
 
 void set_engine(Request& r, std::string_view v) {
-  if (v == "cycle") not_built("--engine cycle");
-  if (v == "roofline") {
-    r.engine = cost::EngineKind::roofline;
-  } else if (v == "analytic") {
-    r.engine = cost::EngineKind::analytic;
-  } else {
-    refuse("engine", "roofline or analytic", v);
-  }
+  const auto parsed = parse_engine(v);
+  if (!parsed) refuse("engine", "roofline, analytic or cycle", v);
+  r.engine = *parsed;
+}
+
+void set_sample(Request& r, std::string_view v) {
+  const auto parsed = parse_sample(v);
+  if (!parsed) refuse("sample", "steady or full", v);
+  r.sampling.sample = *parsed;
+}
+
+void set_l2(Request& r, std::string_view v) {
+  const auto parsed = parse_l2_model(v);
+  if (!parsed) refuse("l2", "footprint or tags", v);
+  r.sampling.l2 = *parsed;
 }
 
 double quantity(std::string_view option, std::string_view unit, std::string_view example, std::string_view text) {
@@ -292,8 +299,12 @@ const std::vector<RequestOption>& request_options() {
        [](const Request& r) {
          return std::string(r.resolved_attention() == AttentionForm::flash ? "flash" : "unfused");
        }},
-      {"engine", "roofline|analytic", "the bound, or the calibrated model", false, false, set_engine,
-       [](const Request& r) { return std::string(to_string(r.engine)); }},
+      {"engine", "roofline|analytic|cycle", "the bound, the calibrated model, or warps on a simulated SM", false, false,
+       set_engine, [](const Request& r) { return std::string(to_string(r.engine)); }},
+      {"sample", "steady|full", "cycle engine: extrapolate loops and waves, or simulate every CTA", false, false,
+       set_sample, [](const Request& r) { return std::string(to_string(r.sampling.sample)); }},
+      {"l2", "footprint|tags", "cycle engine: L2 hits from footprints, or from a tag array", false, false, set_l2,
+       [](const Request& r) { return std::string(to_string(r.sampling.l2)); }},
       {"set", "path=value", "what-if on a field of the GPU: gpu.dram.peak_bandwidth=2.4TB/s, gpu.sm.count*=1.5", true,
        true, [](Request& r, std::string_view v) { r.overrides.push_back(arch::parse_override(v)); }, overrides_shown},
       {"power-cap", "W", "power limit set below the board's own: 250W", false, true, set_power_cap,

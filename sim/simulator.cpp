@@ -14,6 +14,7 @@
 #include "sim/fill.hpp"
 #include "sim/graph/engine_fusion.hpp"
 #include "sim/host_model.hpp"
+#include "sim/jobs.hpp"
 #include "sim/kernel/fused.hpp"
 #include "sim/memory_use.hpp"
 #include "sim/node_memo.hpp"
@@ -22,7 +23,14 @@
 namespace voltaic {
 namespace {
 
-constexpr std::size_t kEngines = 2;
+/// Roofline, analytic, and the cycle engine by what it samples and how it knows L2.
+constexpr std::size_t kEngines = 6;
+
+std::size_t slot_of(cost::EngineKind kind, cycle::SampleOptions sampling) {
+  const auto first = static_cast<std::size_t>(kind);
+  if (kind != cost::EngineKind::cycle) return first;
+  return first + 2 * static_cast<std::size_t>(sampling.sample) + static_cast<std::size_t>(sampling.l2);
+}
 
 bool is_engine(const SimulationOptions& o) {
   return o.framework == kernel::Framework::tensorrt;
@@ -72,8 +80,8 @@ void run_passes(graph::OpGraph& g, const SimulationOptions& o, const arch::GpuSp
   }
 }
 
-std::uint64_t salt_of(cost::EngineKind engine, kernel::Framework framework) {
-  return static_cast<std::uint64_t>(engine) << 8 | static_cast<std::uint64_t>(framework);
+std::uint64_t salt_of(const SimulationOptions& o) {
+  return static_cast<std::uint64_t>(slot_of(o.engine, o.sampling)) << 8 | static_cast<std::uint64_t>(o.framework);
 }
 
 void check_options(const SimulationOptions& o) {
@@ -101,10 +109,10 @@ struct Simulator::Impl {
       : gpu(std::move(resolved)), kind(engine_kind), library(cost::make_library(*gpu)), intervals(*gpu), power(*gpu) {}
 
   /// Made when first asked for.
-  const kernel::CostModel& engine(cost::EngineKind wanted) const {
+  const kernel::CostModel& engine(cost::EngineKind wanted, cycle::SampleOptions sampling = {}) const {
     const std::lock_guard lock(mutex);
-    auto& slot = engines[static_cast<std::size_t>(wanted)];
-    if (!slot) slot = cost::make_engine(wanted, *gpu);
+    auto& slot = engines[slot_of(wanted, sampling)];
+    if (!slot) slot = make_engine(wanted, *gpu, sampling);
     return *slot;
   }
 
@@ -113,6 +121,8 @@ struct Simulator::Impl {
   std::shared_ptr<const PricedNode> price_best(const graph::OpGraph& g, const graph::Node& node,
                                                const kernel::Target& target, const kernel::CostModel& model) const;
   void check_cost(const kernel::Launch& launch, const kernel::KernelCost& cost) const;
+  std::shared_ptr<const PricedNode> find_or_price(const graph::OpGraph& g, const graph::Node& node, const NodeKey& key,
+                                                  const SimulationOptions& options) const;
   void price_all(report::Prediction& p, const SimulationOptions& options,
                  std::vector<std::shared_ptr<const PricedNode>>& priced) const;
   std::vector<std::int64_t> scratch(const graph::OpGraph& g, const SimulationOptions& options) const;
@@ -166,14 +176,21 @@ std::shared_ptr<const PricedNode> Simulator::Impl::price_best(const graph::OpGra
   return other->row.gpu_time <= told->row.gpu_time ? other : told;
 }
 
+std::shared_ptr<const PricedNode> Simulator::Impl::find_or_price(const graph::OpGraph& g, const graph::Node& node,
+                                                                 const NodeKey& key, const SimulationOptions& o) const {
+  if (auto known = memo.find(key)) return known;
+  auto made = price_best(g, node, {gpu->spec, *library, o.framework}, engine(o.engine, o.sampling));
+  memo.insert(key, made);
+  return made;
+}
+
 /// Fills `nodes` and `distinct`: each distinct node is lowered once per prediction at most, and once per simulator
-/// usually.
+/// usually. The cycle engine takes milliseconds for each, so several run at a time.
 void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& o,
                                 std::vector<std::shared_ptr<const PricedNode>>& priced) const {
-  const kernel::Target target{gpu->spec, *library, o.framework};
-  const kernel::CostModel& model = engine(o.engine);
-  const std::uint64_t salt = salt_of(o.engine, o.framework);
+  const std::uint64_t salt = salt_of(o);
   std::unordered_map<NodeKey, std::uint32_t, NodeKeyHash> local;
+  std::vector<std::pair<std::uint32_t, const NodeKey*>> fresh;  // the first node of each kind
   NodeKey key;
   const std::vector<std::uint64_t> views = view_signatures(p.graph);
   const std::span<const graph::Node> nodes = p.graph.nodes();
@@ -181,19 +198,21 @@ void Simulator::Impl::price_all(report::Prediction& p, const SimulationOptions& 
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (!o.include_loss && graph::family(nodes[i].op) == graph::OpFamily::loss) continue;
     key.assign(p.graph, nodes[i], views, salt);
-    const auto [found, fresh] = local.try_emplace(key, static_cast<std::uint32_t>(priced.size()));
-    if (fresh) {
-      std::shared_ptr<const PricedNode> node = memo.find(key);
-      if (!node) {
-        node = price_best(p.graph, nodes[i], target, model);
-        memo.insert(key, node);
-      }
-      p.distinct.push_back(node->row);
-      priced.push_back(std::move(node));
-    }
+    const auto [found, is_new] = local.try_emplace(key, static_cast<std::uint32_t>(fresh.size()));
+    if (is_new) fresh.emplace_back(i, &found->first);
     const bool once = nodes[i].phase == graph::Phase::optimizer;
     p.nodes.push_back({i, found->second, once ? 1.0 : static_cast<double>(o.accumulation)});
   }
+  priced.resize(fresh.size());
+  const auto one = [&](std::size_t i) {
+    priced[i] = find_or_price(p.graph, nodes[fresh[i].first], *fresh[i].second, o);
+  };
+  if (o.engine == cost::EngineKind::cycle) {
+    for_all(fresh.size(), one);
+  } else {
+    for (std::size_t i = 0; i < fresh.size(); ++i) one(i);
+  }
+  for (const auto& node : priced) p.distinct.push_back(node->row);
 }
 
 /// Bytes that kernels ask for while they run, by node. Only convolutions do, so only they are lowered.
@@ -202,18 +221,15 @@ std::vector<std::int64_t> Simulator::Impl::scratch(const graph::OpGraph& g, cons
   const std::span<const graph::Node> nodes = g.nodes();
   std::vector<std::int64_t> bytes(nodes.size(), 0);
   if (std::none_of(nodes.begin(), nodes.end(), is_convolution)) return bytes;
-  const kernel::Target target{gpu->spec, *library, o.framework};
-  const kernel::CostModel& model = engine(o.engine);
+  // The library chooses kernels, and with them their scratch, whichever engine prices them.
+  SimulationOptions quick = o;
+  if (o.engine == cost::EngineKind::cycle) quick.engine = cost::EngineKind::analytic;
   const std::vector<std::uint64_t> views = view_signatures(g);
   NodeKey key;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (!is_convolution(nodes[i])) continue;
-    key.assign(g, nodes[i], views, salt_of(o.engine, o.framework));
-    std::shared_ptr<const PricedNode> node = memo.find(key);
-    if (!node) {
-      node = price_best(g, nodes[i], target, model);
-      memo.insert(key, node);
-    }
+    key.assign(g, nodes[i], views, salt_of(quick));
+    const std::shared_ptr<const PricedNode> node = find_or_price(g, nodes[i], key, quick);
     bytes[i] = scratch_of(node->row);
   }
   return bytes;
@@ -273,6 +289,9 @@ const kernel::LibraryChoice& Simulator::library() const {
 }
 kernel::KernelCost Simulator::cost(const kernel::Launch& launch) const {
   return impl_->engine(impl_->kind).cost(launch);
+}
+const cycle::CycleEngine& Simulator::cycle_engine(cycle::SampleOptions sampling) const {
+  return static_cast<const CycleOverAnalytic&>(impl_->engine(cost::EngineKind::cycle, sampling)).cycle();
 }
 
 /// From a quarter of the board's limit, which is about the lowest that boards take, in steps of 5 W.
@@ -340,7 +359,7 @@ report::Prediction Simulator::predict(graph::OpGraph forward, const SimulationOp
     p.distinct[d].host_time = host.time(priced[d]->host, priced[d]->host_calls, priced[d]->launches);
   }
   p.timeline = play_all(p, host, durations, options.accumulation);
-  p.input_limit = input_time(p.graph, options, impl_->engine(options.engine));
+  p.input_limit = input_time(p.graph, options, impl_->engine(options.engine, options.sampling));
   p.assumptions.insert(p.assumptions.end(), pass_notes.begin(), pass_notes.end());
   fill(p, {*impl_->gpu, options, impl_->intervals, priced, impl_->power.gap()});
   if (!p.fits()) p.warnings.push_back(misfit(p.memory));

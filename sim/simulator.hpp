@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "arch/loader.hpp"
-#include "sim/cost/engine.hpp"
+#include "sim/engines.hpp"
 #include "sim/graph/passes.hpp"
 #include "sim/kernel/lowering.hpp"
 #include "sim/report/prediction.hpp"
@@ -27,6 +27,7 @@ struct SimulationOptions {
   graph::Optimizer optimizer = graph::Optimizer::adam;
   kernel::Framework framework = kernel::Framework::eager;
   cost::EngineKind engine = cost::EngineKind::analytic;
+  cycle::SampleOptions sampling;  ///< Of the cycle engine.
   bool sparsity = false;
   Layout layout = Layout::automatic;
   graph::Recompute recompute = graph::Recompute::none;
@@ -61,6 +62,8 @@ class Simulator {
   /// made by a simulator without a cap.
   std::vector<report::CapPoint> power_caps(const report::Prediction& prediction,
                                            const SimulationOptions& options) const;
+  /// The cycle engine with these options.
+  const cycle::CycleEngine& cycle_engine(cycle::SampleOptions sampling) const;
   /// Time of one launch on this GPU.
   kernel::KernelCost cost(const kernel::Launch& launch) const;
   const kernel::LibraryChoice& library() const;

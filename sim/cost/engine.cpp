@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "sim/cost/engine.hpp"
 
+#include <array>
+
+#include "arch/units/error.hpp"
 #include "sim/cost/analytic.hpp"
 #include "sim/cost/conv_choice.hpp"
 #include "sim/cost/gemm_choice.hpp"
@@ -40,10 +43,12 @@ class ChargedRoofline final : public kernel::CostModel {
 }  // namespace
 
 std::string_view to_string(EngineKind kind) {
-  return kind == EngineKind::roofline ? "roofline" : "analytic";
+  constexpr std::array<std::string_view, 3> kNames{"roofline", "analytic", "cycle"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::unique_ptr<kernel::CostModel> make_engine(EngineKind kind, const arch::ResolvedGpu& gpu) {
+  ensure(kind != EngineKind::cycle, "the cycle engine is made over a reference");
   if (kind == EngineKind::roofline) return std::make_unique<ChargedRoofline>(gpu);
   return std::make_unique<AnalyticEngine>(gpu);
 }

@@ -12,10 +12,11 @@
 
 namespace voltaic::cost {
 
-enum class EngineKind : std::uint8_t { roofline, analytic };
+/// `cycle` is named here with the others; it is made where it meets its reference (sim/engines.hpp).
+enum class EngineKind : std::uint8_t { roofline, analytic, cycle };
 std::string_view to_string(EngineKind kind);
 
-/// Engine for one resolved GPU. `gpu` must outlive it.
+/// Roofline or analytic engine for one resolved GPU. `gpu` must outlive it.
 std::unique_ptr<kernel::CostModel> make_engine(EngineKind kind, const arch::ResolvedGpu& gpu);
 
 /// Kernel choice of cuBLAS and cuDNN for one resolved GPU (sim/cost/gemm_choice.cpp, conv_choice.cpp); times by the

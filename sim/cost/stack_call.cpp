@@ -60,10 +60,10 @@ std::string_view to_string(CallTiming timing) {
   return kTimings[static_cast<std::size_t>(timing)];
 }
 
-StackCall::StackCall(const arch::ResolvedGpu& board, CallProtocol protocol)
+StackCall::StackCall(const arch::ResolvedGpu& board, CallProtocol protocol, const MakeEngine& make)
     : protocol_(std::move(protocol)),
       gpu_(measured_on(board, protocol_)),
-      engine_(make_engine(EngineKind::analytic, gpu_)),
+      engine_(make ? make(gpu_) : make_engine(EngineKind::analytic, gpu_)),
       library_(make_library(gpu_)) {
   read_section(protocol_.stack);
   read_section(std::string(to_string(protocol_.timing)));

@@ -3,6 +3,7 @@
 // replayed graphs, traces of kernels, a host clock.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -49,7 +50,10 @@ struct CallProtocol {
 /// What a stack prepares per sequence of a decoding step it does in the same call.
 class StackCall {
  public:
-  StackCall(const arch::ResolvedGpu& board, CallProtocol protocol);
+  /// Makes an engine for the board in the state in which the stack measured.
+  using MakeEngine = std::function<std::unique_ptr<kernel::CostModel>(const arch::ResolvedGpu&)>;
+  /// `make`: another engine than the analytic one.
+  StackCall(const arch::ResolvedGpu& board, CallProtocol protocol, const MakeEngine& make = {});
 
   struct Timing {
     Seconds time;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <vector>
 
 #include "sim/cycle/l2_tags.hpp"
@@ -42,15 +41,9 @@ class Replay {
  private:
   using Trips = std::array<std::int64_t, kLoopDepth>;
 
-  std::int64_t trips(std::size_t loop, std::int64_t x) const {
-    const Loop& l = program_.loops[loop];
-    const double more = std::ceil(l.trips_per_x * static_cast<double>(x) - 1e-9);
-    return std::max<std::int64_t>(1, l.trips + static_cast<std::int64_t>(more));
-  }
-
   /// Halves the longest loop until one wave stays within the limit.
   void limit_trips() {
-    for (std::size_t l = 0; l < program_.loops.size(); ++l) most_[l] = trips(l, program_.grid[0] / 2);
+    for (std::size_t l = 0; l < program_.loops.size(); ++l) most_[l] = program_.loops[l].trips_at(program_.grid[0] / 2);
     while (accesses_of_wave() > kMostAccesses) {
       const auto longest = std::max_element(most_.begin(), most_.end());
       if (*longest <= 1) break;
@@ -126,7 +119,7 @@ class Replay {
     std::int64_t at =
         a.base + a.per_cta[0] * x + a.per_cta[1] * (cta / g[0] % g[1]) + a.per_cta[2] * (cta / g[0] / g[1]);
     for (std::size_t l = 0; l < program_.loops.size(); ++l) {
-      if (trip[l] >= trips(l, x)) return;  // this CTA has left the loop
+      if (trip[l] >= program_.loops[l].trips_at(x)) return;  // this CTA has left the loop
       at += a.per_trip[l] * trip[l];
     }
     const bool write = in.op == Op::store_global || in.op == Op::atomic;

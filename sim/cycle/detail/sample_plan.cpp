@@ -15,7 +15,7 @@ double trips_at(const Loop& loop, std::int64_t x) {
 
 /// Mean over the CTAs in x; over evenly spaced ones where there are very many.
 double mean_trips(const Loop& loop, std::int64_t width) {
-  if (loop.trips_per_x == 0) return static_cast<double>(loop.trips);
+  if (loop.trips_per_x == 0) return static_cast<double>(loop.trips_at(0));
   constexpr std::int64_t kMost = 65536;
   const std::int64_t n = std::min(width, kMost);
   double sum = 0;
