@@ -7,6 +7,8 @@
 #include "tests/support/catch.hpp"
 
 namespace voltaic::cycle {
+using namespace voltaic::literals;
+
 namespace {
 
 arch::GpuSpec gpu_with(Bytes l2, int partitions = 1) {
