@@ -137,3 +137,33 @@ TEST_CASE("profiles in JSON have the page's numbers under the profiler's names",
   CHECK(j[0]["changes"][0]["time_ratio"] == 0.92);
   CHECK(contains(j[0]["findings"]["GPU Speed Of Light Throughput"], "Bound by DRAM"));
 }
+
+TEST_CASE("a profile of several parts describes the longest one and counts the kernel's start", "[report][profile]") {
+  cycle::Profile profile;
+  profile.clock = Hertz{1e9};
+  const auto add = [&](const char* name, double times, double cycles, std::int64_t ctas) {
+    cycle::Profile::Part part;
+    part.program.name = name;
+    part.program.grid = {ctas, 1, 1};
+    part.program.warps = 2;
+    part.times = times;
+    part.sampled.counters.cycles = cycles;
+    part.sampled.ctas_per_sm = 1;
+    profile.counters.cycles += times * cycles;
+    profile.parts.push_back(std::move(part));
+  };
+  add("transform", 1, 1000, 3);
+  add("product", 3, 1000, 7);
+  profile.cost.time = Seconds{5e-6};  // 4,000 cycles, and 1,000 until the first CTA runs
+  kernel::Launch launch;
+  launch.name = "toy";
+  const auto p = report::kernel_profile(launch, profile, arch::GpuSpec{});
+  CHECK(p.grid[0] == 7);
+  CHECK(p.block == 64);
+  CHECK_THAT(p.metrics.elapsed_cycles, WithinRel(5000.0, 1e-12));
+  CHECK_THAT(p.metrics.duration.value, WithinRel(5e-6, 1e-12));
+  REQUIRE(p.parts.size() == 2);
+  CHECK_THAT(p.parts[1].share, WithinRel(0.75, 1e-12));
+  profile.parts.clear();
+  CHECK(report::kernel_profile(launch, profile, arch::GpuSpec{}).metrics.instructions == 0);
+}
