@@ -21,8 +21,12 @@ detail::Extent mean_trips(const Program& program) {
     const Loop& loop = program.loops[l];
     const std::int64_t width = loop.trips_per_x == 0 ? 1 : program.grid[0];
     const std::int64_t n = std::min(width, kMostListed);
+    const double apart = static_cast<double>(width) / static_cast<double>(n);
     double sum = 0;
-    for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(loop.trips_at(i * (width / n)));
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double x = n < width ? (static_cast<double>(i) + 0.5) * apart : static_cast<double>(i);
+      sum += static_cast<double>(loop.trips_at(static_cast<std::int64_t>(x)));
+    }
     trips[l] = sum / static_cast<double>(n);
   }
   return trips;

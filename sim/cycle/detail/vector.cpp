@@ -85,13 +85,15 @@ VectorBuilder::VectorBuilder(const kernel::Launch& l, const kernel::VectorKernel
 
 void VectorBuilder::open(double mean) {
   constexpr double kFewCtas = 64;  // that do not even out
-  const double least = ctas < kFewCtas ? whole(mean) : std::max(1.0, mean);
-  e.open_loop(1);
-  e.mean_trips(least, ctas);
-  const Loop& loop = e.program.loops.back();
-  const double real = loop.trips_per_x == 0 ? static_cast<double>(loop.trips) : least;
-  open_.push_back(real);
-  trips_ *= real;
+  double trips = ctas < kFewCtas ? whole(mean) : std::max(1.0, mean);
+  // The fraction becomes a whole number of CTAs with a trip more.
+  const double more = std::ceil((trips - std::floor(trips)) * ctas - 1e-6);
+  trips = std::floor(trips) + (more < ctas ? more / ctas : 1);
+  e.open_loop(trips);
+  const bool even = more < 1 || more >= ctas;
+  if (!even) e.mean_trips(trips + 0.5 / ctas, ctas);
+  open_.push_back(trips);
+  trips_ *= trips;
 }
 
 void VectorBuilder::close() {
