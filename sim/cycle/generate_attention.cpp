@@ -16,6 +16,9 @@ std::vector<Part> generate_attention(const kernel::Launch& launch, const kernel:
   std::vector<Part> out;
   out.push_back(flash ? detail::flash_forward(launch, k, gpu) : detail::efficient_forward(launch, k, gpu));
   if (k.split_variant && k.splits > 1) out.push_back(detail::merge_splits(launch, k, gpu));
+  if (flash && k.decode && kernel::group_size(k) > 1 && k.kv_heads > 1 && k.batch > 1) {
+    out.push_back(detail::transpose_groups(k, gpu));
+  }
   return out;
 }
 

@@ -64,6 +64,21 @@ Part merge_splits(const kernel::Launch& launch, const kernel::AttentionKernel& k
   return Part{e.finish()};
 }
 
+Part transpose_groups(const kernel::AttentionKernel& k, const arch::GpuSpec& gpu) {
+  constexpr int kRead = 0;
+  const double elements = d(k.batch) * d(k.heads) * d(k.seq_q) * d(k.value_dim);
+  Emitter e("copy of grouped heads", gpu);
+  e.program.warps = 4;
+  e.program.grid[0] = whole(elements / (4 * kLanes * 4));  // four elements of a thread
+  const double width = kLanes * k.element_bytes;
+  const auto in = e.tensor(whole_tensor("in", elements * k.element_bytes, false, false));
+  const auto out = e.tensor(whole_tensor("out", elements * k.element_bytes, false, true));
+  e.math(Op::imad, 4 * 12, Next::dependent);  // strided offsets
+  e.memory(Op::load_global, e.access(global_access(in, 1, width)), 4, kRead);
+  e.wait(bit(kRead)).memory(Op::store_global, e.access(global_access(out, 1, width)), 4);
+  return Part{e.finish()};
+}
+
 /// One CTA per token looks its slot up and copies element by element.
 Part append_cache(const kernel::Launch& launch, const kernel::AttentionKernel& k, const arch::GpuSpec& gpu) {
   constexpr int kSlot = 0, kToken = 1;
@@ -82,9 +97,19 @@ Part append_cache(const kernel::Launch& launch, const kernel::AttentionKernel& k
   const auto load = e.access(global_access(source, 1, width)), store = e.access(global_access(cache, 1, width));
   e.address(8);
   e.memory(Op::load_global, e.access(global_access(slots, 1, 8)), 1, kSlot);
+  // Block and place in it: a 64-bit division, which is a subroutine.
+  e.wait(bit(kSlot));
+  for (int i = 0; i < 12; ++i) e.math(Op::imad, 6, Next::dependent);
+  e.variable(Op::mufu, 1, kSlot);
   e.wait(bit(kSlot)).math(Op::imad, 6, Next::dependent);
   e.open_loop(d(k.kv_heads) * dims / 2 / (kLanes * e.program.warps));
-  e.math(Op::imad, 8, Next::dependent);  // head and offset of the element
+  // Head and offset of the element: a 32-bit division, then four 64-bit addresses.
+  e.variable(Op::convert, 1, kSlot);
+  e.wait(bit(kSlot)).variable(Op::mufu, 1, kSlot);
+  e.wait(bit(kSlot)).variable(Op::convert, 1, kSlot);
+  e.wait(bit(kSlot));
+  for (int i = 0; i < 6; ++i) e.math(Op::imad, 2, Next::dependent);
+  e.math(Op::imad, 16, Next::dependent);
   e.memory(Op::load_global, load, 2, kToken);
   e.wait(bit(kToken)).memory(Op::store_global, store, 2);
   e.close_loop();

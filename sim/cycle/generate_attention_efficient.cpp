@@ -43,8 +43,8 @@ struct Efficient {
     const auto result = e.tensor(whole_tensor("o", plan.queries * value * plan.splits, cold, true));
     const double part = slice() * plan.element;
     const TileCopy load_q(e, gpu, query, plan.valid_rows * part, part, plan.warps);
-    const TileCopy load_k(e, gpu, keys, plan.keys * part, part, plan.warps, place(head, 0));
-    const double rows_of_values = std::min(slice(), plan.keys);
+    const TileCopy load_k(e, gpu, keys, std::min(plan.keys, plan.kv_tokens) * part, part, plan.warps, place(head, 0));
+    const double rows_of_values = std::min({slice(), plan.keys, plan.kv_tokens});
     const TileCopy load_v(e, gpu, values, rows_of_values * value, value, plan.warps, place(value, 0));
     e.address(48);
     e.math(Op::alu, plan.rows * plan.value / threads());

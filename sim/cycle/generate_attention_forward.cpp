@@ -66,7 +66,7 @@ struct Flash {
 
   void run() {
     tensors();
-    const double block = plan.keys * plan.element;
+    const double block = std::min(plan.keys, plan.kv_tokens) * plan.element;
     const std::uint16_t loop = 0;
     const TileCopy load_q(e, gpu, query, plan.valid_rows * d(kernel.head_dim) * plan.element,
                           d(kernel.head_dim) * plan.element, plan.warps);
@@ -77,17 +77,18 @@ struct Flash {
     Access entry = global_access(table, 1, 4);
     entry.l1_hit = 0.75;  // Four warps of the CTA read the same entries.
     const std::uint16_t pages = plan.paged ? e.access(entry) : std::uint16_t{0};
-    e.address(48);  // block indices, sequence lengths, swizzled addresses
+    e.address(48);     // block indices, swizzled addresses
+    if (plan.paged) {  // where the sequence begins and how long it is
+      e.memory(Op::load_global, e.access(global_access(table, 1, 8)), 2, kTable);
+      e.wait(bit(kTable)).math(Op::imad, 4, Next::dependent);
+    }
     load_q.start(e, kTable);
     look_up(pages);
     load_k.start(e, kTable);
     load_q.land(e, kTable), load_k.land(e, kTable);
     e.commit_group();
     e.math(Op::alu, output_elements());  // accumulators
-    e.open_loop(1);
-    set_steps(e, plan);
-    step(load_k, load_v, pages);
-    e.close_loop();
+    steps(load_k, load_v, pages);
     epilogue();
   }
 
@@ -96,7 +97,21 @@ struct Flash {
   /// Rows of which a thread holds a part: two of each 16.
   double row_sets() const { return std::max(1.0, warp_rows() / 8); }
 
-  void step(const TileCopy& load_k, const TileCopy& load_v, std::uint16_t pages) {
+  /// The last step has no keys to fetch; where the number of steps differs from CTA to CTA it is in the loop with the
+  /// others and fetches a block more.
+  void steps(const TileCopy& load_k, const TileCopy& load_v, std::uint16_t pages) {
+    if (plan.rising || plan.mean > 1) {
+      AttentionPlan but_last = plan;
+      if (!plan.rising) but_last.mean = std::max(1.0, plan.mean - 1);
+      e.open_loop(1);
+      set_steps(e, but_last);
+      step(load_k, load_v, pages, true);
+      e.close_loop();
+    }
+    if (!plan.rising) step(load_k, load_v, pages, false);
+  }
+
+  void step(const TileCopy& load_k, const TileCopy& load_v, std::uint16_t pages, bool more) {
     e.wait_group(0);
     e.barrier();
     look_up(pages);
@@ -107,11 +122,13 @@ struct Flash {
     emit_product(e, product, {warp_rows(), plan.keys, plan.head}, kFragments);
     e.wait_group(0);
     e.barrier();
-    look_up(pages);
-    e.address(6);
-    load_k.start(e, kTable);
-    load_k.land(e, kTable);
-    e.commit_group();
+    if (more) {
+      look_up(pages);
+      e.address(6);
+      load_k.start(e, kTable);
+      load_k.land(e, kTable);
+      e.commit_group();
+    }
     emit_softmax(e, {score_elements(), row_sets(), output_elements()}, kSoftmax);
     WarpProduct weighted{warp_rows(), plan.value, plan.keys};
     weighted.a_in_registers = true;

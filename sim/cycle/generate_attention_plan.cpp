@@ -65,6 +65,7 @@ void prompt_steps(const kernel::AttentionKernel& k, const kernel::AttentionTile&
   p.first = (std::min(positions, d(k.seq_q)) + offset) / p.keys / p.splits;
   p.per_x = positions / p.keys / p.splits;
   p.mean = mean_over(tiles, [&](std::int64_t i) { return kernel::tile_keys(k, tile, i); }) / p.keys;
+  if (k.seq_kv < tile.keys) p.mean = 1;
   p.mean = std::max(1.0, p.splits > 1 ? std::ceil(p.mean / p.splits) : p.mean);
   if (tiles < 2) p.rising = false;
   p.grid = {whole(tiles), whole(d(k.batch)), whole(d(tile.groups_per_sequence) * p.splits)};
@@ -80,8 +81,10 @@ AttentionPlan forward_plan(const kernel::Launch& launch, const kernel::Attention
   common(k, p);
   p.rows = d(tile.rows);
   p.keys = d(tile.keys);
-  // Contexts below one step are computed in smaller multiples.
-  if (!k.decode && k.seq_kv < tile.keys) p.keys = std::ceil(d(k.seq_kv) / d(tile.short_step)) * d(tile.short_step);
+  // A step is compiled whole, however few keys there are; TensorRT-LLM has kernels for short prompts.
+  if (library == kernel::AttentionLibrary::tensorrt && k.seq_kv < tile.keys) {
+    p.keys = std::ceil(d(k.seq_kv) / d(tile.short_step)) * d(tile.short_step);
+  }
   p.resident = tile.resident;
   p.warps = std::max(1, launch.cta.threads / 32);
   p.paged = library == kernel::AttentionLibrary::flash2_paged;

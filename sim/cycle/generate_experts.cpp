@@ -149,21 +149,24 @@ struct Experts {
     left.start(e, kLeft), right.start(e, kRight);
     if (left.asynchronous()) e.commit_group();
     e.address(8);
-    dequantise(e, tile);
     // Two by two warps, or side by side along the columns where rows are few.
     const double across = tile.rows >= 32 ? 2 : 1;
-    emit_product(e, p, {tile.rows / across, tile.columns / (4 / across), tile.slice}, kFragments);
+    WarpProduct work{tile.rows / across, tile.columns / (4 / across), tile.slice};
+    if (k.weight_bytes < kRowBytes) {
+      widen(e, work.n * work.k);
+      work.b_in_registers = true;
+    }
+    emit_product(e, p, work, kFragments);
     left.land(e, kLeft), right.land(e, kRight);
     if (!left.asynchronous()) e.barrier();
   }
 
-  /// Integers become halves by masks and one multiply-add a pair, scales are multiplied in.
-  void dequantise(Emitter& e, const ExpertTile& tile) const {
-    if (!(k.weight_bytes < 2)) return;
-    const double across = tile.rows >= 32 ? 2 : 1;
-    const double pairs = tile.columns / (4 / across) * tile.slice / kLanes / 2;
-    e.math(Op::alu, pairs);
-    e.math(Op::hfma2, 2 * pairs, Next::dependent);
+  /// Weights come as packed integers and become halves by masks and one multiply-add a pair; scales are multiplied in.
+  void widen(Emitter& e, double elements) const {
+    constexpr int kPacked = 5;
+    e.memory(Op::load_shared, e.access(shared_access(512)), elements * k.weight_bytes / 512, kPacked);
+    e.wait(bit(kPacked)).math(Op::alu, elements / kLanes / 2);
+    e.math(Op::hfma2, elements / kLanes, Next::dependent);
   }
 
   void epilogue(Emitter& e, const ExpertTile& tile, double real) const {

@@ -58,47 +58,80 @@ struct Recurrent {
     e.wait(bit(kSpecial)).math(Op::ffma, elements * 2 * special(), Next::dependent);
   }
 
-  /// A tile of 128 results by 32 of the batch; weights stream, nobody reads them twice in a step.
-  Part step_product(double cells, double steps) const {
-    constexpr double kRows = 128, kBatch = 32, kSlice = 64;  // bytes of a row in one slice
+  struct Tile {
+    double rows = 32, columns = 32, split = 1;
+    double tiles_m = 1, tiles_n = 1;
+    int warps = 4;
+  };
+  /// The largest tile of 32 to 128 results by 32 to 128 of the batch that gives every SM a CTA, else the smallest.
+  /// Going backward the sum over the gates may be divided among CTAs.
+  Tile tile_of(double cells) const {
+    Tile best;
+    double area = 0;
+    for (const double rows : {32.0, 64.0, 128.0}) {
+      for (const double columns : {32.0, 64.0, 128.0}) {
+        const double m = std::ceil(results() / rows), n = std::ceil(d(k.batch) / columns);
+        const bool fills = m * n * cells >= sms() && columns < 2 * std::max(32.0, d(k.batch));
+        if (area > 0 && !(fills && rows * columns > area)) continue;
+        area = rows * columns;
+        best = {rows, columns, 1, m, n, area >= 4096 ? 8 : 4};
+      }
+    }
+    if (!forward()) best.split = std::clamp(std::floor(sms() / (best.tiles_m * best.tiles_n * cells)), 1.0, gates());
+    return best;
+  }
+
+  /// Weights stream past the states of the step before; nobody reads them twice in a step but tiles along the batch.
+  Part step_product(double cells, double steps, const Tile& tile) const {
+    constexpr double kSlice = 64;  // bytes of a row in one slice
     Emitter e(launch.name, gpu);
     e.program.mma = product.shape;
-    e.program.warps = 8;
+    e.program.warps = tile.warps;
     e.program.registers_per_thread = launch.cta.registers_per_thread;
-    const double tiles_m = std::ceil(results() / kRows), tiles_n = std::ceil(d(k.batch) / kBatch);
-    e.program.grid = {whole(tiles_m), whole(tiles_n), whole(cells)};
+    e.program.grid = {whole(tile.tiles_m), whole(tile.tiles_n * tile.split), whole(cells)};
     const double slice = std::max(product.step(), kSlice / k.element_bytes);
     const double row = slice * k.element_bytes;
-    const double rows = std::min(kRows, results()), columns = std::min(kBatch, d(k.batch));
+    const double rows = std::min(tile.rows, results()), columns = std::min(tile.columns, d(k.batch));
     const auto weights = e.tensor(tensor_of("weights", cells * results() * depth() * k.element_bytes, steps <= 1));
     const auto state = e.tensor(tensor_of("state", cells * d(k.batch) * depth() * k.element_bytes, false));
-    const auto sums = e.tensor(tensor_of("gate sums", cells * d(k.batch) * results() * k.element_bytes, false, true));
+    const double partial = cells * d(k.batch) * results() * k.element_bytes * tile.split;
+    const auto sums = e.tensor(tensor_of("gate sums", partial, false, true));
     Place w, s;
-    w.per_cta[0] = static_cast<std::int64_t>(std::min(kMost, kRows * depth() * k.element_bytes));
+    w.per_cta[0] = static_cast<std::int64_t>(std::min(kMost, tile.rows * depth() * k.element_bytes));
     w.per_trip[0] = s.per_trip[0] = static_cast<std::int64_t>(row);
-    const TileCopy load_w(e, gpu, weights, rows * row, row, 8, w);
-    const TileCopy load_s(e, gpu, state, columns * row, row, 8, s);
+    const TileCopy load_w(e, gpu, weights, rows * row, row, tile.warps, w);
+    const TileCopy load_s(e, gpu, state, columns * row, row, tile.warps, s);
     // Two stages through registers, four past them.
     const int stages = load_w.asynchronous() ? 4 : 2;
-    e.program.shared_bytes = std::min(stages * (kRows + kBatch) * row, gpu.sm.shared_memory_per_cta.value);
+    e.program.shared_bytes = std::min(stages * (tile.rows + tile.columns) * row, gpu.sm.shared_memory_per_cta.value);
     e.address(40);
     for (int i = 0; i + 1 < stages; ++i) bring(e, load_w, load_s, i == 0);
     if (!load_w.asynchronous()) e.barrier();
-    e.open_loop(depth() / slice);
+    const WarpProduct work{tile.rows / (tile.warps / 2), tile.columns / 2, slice};
+    // What a CTA fetches ahead is part of its slices.
+    e.open_loop(std::max(1.0, depth() / tile.split / slice - (stages - 1)));
     if (load_w.asynchronous()) {
       e.wait_group(stages - 2);
       e.barrier();
       bring(e, load_w, load_s, false);
-      emit_product(e, product, {kRows / 4, kBatch / 2, slice}, kFragments);
+      emit_product(e, product, work, kFragments);
     } else {
       load_w.start(e, kWeights), load_s.start(e, kState);
       e.address(6);
-      emit_product(e, product, {kRows / 4, kBatch / 2, slice}, kFragments);
+      emit_product(e, product, work, kFragments);
       load_w.land(e, kWeights), load_s.land(e, kState);
       e.barrier();
     }
     e.close_loop();
-    emit_stream(e, Op::store_global, sums, rows * columns * k.element_bytes, rows * k.element_bytes, 8, kNoScoreboard);
+    for (int i = 0; i + 1 < stages; ++i) {
+      if (load_w.asynchronous()) {
+        e.wait_group(stages - 2 - i);
+        e.barrier();
+      }
+      emit_product(e, product, work, kFragments);
+    }
+    const double out = rows * columns * k.element_bytes;
+    emit_stream(e, Op::store_global, sums, out, rows * k.element_bytes, tile.warps, kNoScoreboard);
     return Part{e.finish(), steps, steps};
   }
 
@@ -112,7 +145,7 @@ struct Recurrent {
   }
 
   /// Gate sums, what the input adds to each gate, states: a thread per hidden element.
-  Part step_pointwise(double cells, double steps) const {
+  Part step_pointwise(double cells, double steps, double split) const {
     constexpr double kWarps = 8;
     Emitter e(launch.name + " pointwise", gpu);
     e.program.warps = static_cast<int>(kWarps);
@@ -121,12 +154,13 @@ struct Recurrent {
     e.program.grid[0] = whole(elements / (kLanes * kWarps));
     const double bytes = elements * k.element_bytes;
     const double run = kLanes * k.element_bytes;
-    const auto sums = e.access(global_access(e.tensor(tensor_of("gate sums", gates() * bytes, false)), 1, run));
+    const auto sums = e.access(
+        global_access(e.tensor(tensor_of("gate sums", (forward() ? gates() : 1) * split * bytes, false)), 1, run));
     const auto inputs = e.access(global_access(e.tensor(tensor_of("gates", gates() * bytes, true)), 1, run));
     const auto state = e.access(global_access(e.tensor(tensor_of("state", 2 * bytes, false)), 1, run));
     const auto out = e.access(global_access(e.tensor(tensor_of("saved", 2 * bytes, true, true)), 1, run));
     e.address(12);
-    e.memory(Op::load_global, sums, gates(), kGates);
+    e.memory(Op::load_global, sums, (forward() ? gates() : 1) * split, kGates);
     e.memory(Op::load_global, inputs, gates(), kGates);
     e.memory(Op::load_global, state, 2, kGates);
     e.wait(bit(kGates));
@@ -137,7 +171,8 @@ struct Recurrent {
 
   std::vector<Part> steps() const {
     const kernel::Wavefront front = kernel::wavefront(k);
-    return {step_product(front.cells, front.diagonals), step_pointwise(front.cells, front.diagonals)};
+    const Tile tile = tile_of(front.cells);
+    return {step_product(front.cells, front.diagonals, tile), step_pointwise(front.cells, front.diagonals, tile.split)};
   }
 
   static constexpr double kPersistentWarps = 8;
@@ -217,7 +252,10 @@ struct Recurrent {
     const auto flag = e.access(global_access(flags, 1, 4));
     e.wait(bit(kState)).barrier();
     e.only_warps(1);
+    // The fence waits until L2 has acknowledged the stores; then the count, and a look that came too early.
     e.memory(Op::atomic, flag, 1, kWeights);
+    e.wait(bit(kWeights)).memory(Op::atomic, flag, 1, kWeights);
+    e.wait(bit(kWeights)).memory(Op::load_global, flag, 1, kWeights);
     e.wait(bit(kWeights)).memory(Op::load_global, flag, 1, kWeights);
     e.wait(bit(kWeights)).math(Op::alu, 2, Next::dependent);
     e.all_warps();

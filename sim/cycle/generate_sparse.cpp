@@ -36,12 +36,6 @@ struct Sparse {
   double entry_bytes() const { return k.index_bytes + (k.sampled ? 0 : k.value_bytes); }
   double lanes_in_use() const { return std::min(kLanes, d(k.features)); }
 
-  /// Resident CTAs as the registers and threads of the launch allow: rows that share what L2 holds.
-  double rows_at_once() const {
-    constexpr double kResident = 16;  // CTAs of four warps on an SM of 64
-    return kResident * kWarps * d(std::max<std::int64_t>(1, gpu.sm.count));
-  }
-
   void tensors() {
     const double once = pieces();
     Tensor a;
@@ -52,17 +46,14 @@ struct Sparse {
     Tensor b;
     b.name = "B";
     const double width = d(k.features) * k.element_bytes;
-    const double cols = std::max(1.0, d(k.cols));
-    b.unique_bytes = std::min(cols, d(k.nnz)) * width;
-    // Random columns: a wave's rows touch cols (1 - exp(-touches / cols)) of them.
-    const double touches = std::min(working_rows(), rows_at_once()) * length();
-    const double distinct = cols * -std::expm1(-touches / cols);
-    const double waves = std::max(1.0, working_rows() / rows_at_once());
-    b.wave_bytes = std::max(b.unique_bytes, waves * distinct * width);
+    b.unique_bytes = std::min(std::max(1.0, d(k.cols)), d(k.nnz)) * width;
+    // Entries meet rows of B in no order: between two touches of a row as much passes as there is of B.
+    b.wave_bytes = std::max(b.unique_bytes, d(k.nnz) * width);
     dense = e.tensor(std::move(b));
     Tensor c;
     c.name = k.sampled ? "left" : "C";
     c.unique_bytes = c.wave_bytes = rows() * width;
+    if (k.transposed) c.wave_bytes = std::max(c.unique_bytes, d(k.nnz) * width);
     c.written = !k.sampled;
     result = e.tensor(std::move(c));
   }

@@ -53,6 +53,8 @@ Part flash_forward(const kernel::Launch& launch, const kernel::AttentionKernel& 
 Part efficient_forward(const kernel::Launch& launch, const kernel::AttentionKernel& kernel, const arch::GpuSpec& gpu);
 Part flash_backward(const kernel::Launch& launch, const kernel::AttentionKernel& kernel, const arch::GpuSpec& gpu);
 Part merge_splits(const kernel::Launch& launch, const kernel::AttentionKernel& kernel, const arch::GpuSpec& gpu);
+/// Query heads of one KV head became rows of its tile: their results are moved back to their places.
+Part transpose_groups(const kernel::AttentionKernel& kernel, const arch::GpuSpec& gpu);
 Part append_cache(const kernel::Launch& launch, const kernel::AttentionKernel& kernel, const arch::GpuSpec& gpu);
 
 }  // namespace voltaic::cycle::detail
