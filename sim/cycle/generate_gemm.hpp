@@ -27,7 +27,7 @@ struct Block {
   double widest = 16;       ///< Bytes that a lane moves at once.
   double most_run = 1e9;    ///< Contiguous bytes of one request at most.
   double kept_sectors = 0;  ///< Share of sectors cut by the start of a run that L1 still holds from the step before.
-  double lanes = 32;        ///< Of a request that move something.
+  double reused = 0;        ///< Share of sectors that L1 holds from a step shortly before.
 };
 
 /// Where the block of a CTA lies, for tags and channels.
@@ -56,7 +56,9 @@ struct Operand {
   double widest = 16;
   double address = 2;  ///< Integer instructions per request: addresses, bounds, places in an image.
   std::array<double, 3> per_cta{};
-  bool past_l1 = false;  ///< Copied to shared memory without a place in L1.
+  bool past_l1 = false;   ///< Copied to shared memory without a place in L1.
+  double most_run = 1e9;  ///< Contiguous bytes at most: rows of an image.
+  double reused = 0;      ///< Share of sectors that L1 holds from a step shortly before.
 };
 
 struct Product {
@@ -71,6 +73,7 @@ struct Product {
   DataType math = DataType::fp32;
   double math_bytes = 4;      ///< Of an operand as it is multiplied.
   double b_shared_bytes = 4;  ///< Of an element of B in shared memory.
+  bool c_along_m = false;     ///< C is contiguous along m rather than n.
   bool bias = false, dequantise = false, sparse = false;
   bool stores = true;         ///< False: another program adds and stores the parts of a split k.
   bool partial = false;       ///< Stores FP32 sums that a second kernel adds.
@@ -119,7 +122,8 @@ struct Feed {
   struct Store {
     std::uint16_t access = 0;
     double count = 1;
-    double pack = 0;  ///< Integer instructions that pack narrow loads.
+    double pack = 0;       ///< Integer instructions that pack narrow loads.
+    double transform = 0;  ///< Additions between load and store: Winograd's.
   };
   Store a, b;
 };

@@ -46,7 +46,7 @@ Access whole_request(std::uint16_t tensor, const Block& b, double piece, double 
   a.bytes = small(runs * piece);
   a.wavefronts = a.ideal_wavefronts = small(runs * piece / kLine);
   const double cut = 1 - runs * piece / kSector / sectors;
-  a.l1_hit = std::clamp(b.kept_sectors * cut, 0.0, 1.0);
+  a.l1_hit = std::clamp(1 - (1 - b.kept_sectors * cut) * (1 - b.reused), 0.0, 1.0);
   a.line_stride = piece >= kLine ? static_cast<std::int64_t>(kLine) : stride(b.pitch);
   return a;
 }
@@ -54,7 +54,7 @@ Access whole_request(std::uint16_t tensor, const Block& b, double piece, double 
 }  // namespace
 
 std::vector<Request> requests(Emitter& e, std::uint16_t tensor, const Block& b, const Place& place, int warps) {
-  const double bytes = b.lanes * std::max(b.widest, 1.0 / 8);
+  const double bytes = kLanes * std::max(b.widest, 1.0 / 8);
   const double piece = std::max(1e-3, std::min({b.run, b.most_run, bytes}));
   const double runs = std::max(1.0, bytes / piece);
   Access whole = whole_request(tensor, b, piece, runs);
@@ -91,6 +91,8 @@ Block step_block(const Operand& o, double tile_k, double k_filled) {
   Block b;
   b.pitch = o.pitch;
   b.widest = o.widest;
+  b.most_run = o.most_run;
+  b.reused = o.reused;
   b.rows = o.along_k ? o.tile : tile_k;
   b.run = o.element * (o.along_k ? tile_k : o.tile);
   b.filled_rows = o.along_k ? o.filled : tile_k * k_filled;

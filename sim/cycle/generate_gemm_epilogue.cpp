@@ -17,13 +17,13 @@ std::uint16_t bytes16(double v) {
 
 Block result_block(const Product& p, double most_run) {
   Block b;
-  b.rows = p.tile.tile_m;
-  b.run = p.tile.tile_n * p.c.element;
-  b.filled_rows = p.rows;
-  b.filled_run = p.columns * p.c.element;
+  b.rows = p.c_along_m ? p.tile.tile_n : p.tile.tile_m;
+  b.run = (p.c_along_m ? p.tile.tile_m : p.tile.tile_n) * p.c.element;
+  b.filled_rows = p.c_along_m ? p.columns : p.rows;
+  b.filled_run = (p.c_along_m ? p.rows : p.columns) * p.c.element;
   b.pitch = p.c.pitch;
   b.widest = p.c.widest;
-  b.most_run = most_run;
+  b.most_run = std::min(most_run, p.c.most_run);
   return b;
 }
 

@@ -102,6 +102,7 @@ class MainLoop {
     return [=](Emitter& e) {
       e.wait(detail::bit(loaded));
       e.math(Op::alu, s.pack);
+      e.math(Op::ffma, s.transform);
       e.memory(Op::store_shared, s.access, s.count, stored);
     };
   }
