@@ -158,8 +158,5 @@ KernelCost CycleEngine::cost(const kernel::Launch& launch) const {
 KernelCost CycleEngine::isolated(const kernel::Launch& launch) const {
   return remembered(launch, true)->cost;
 }
-Profile CycleEngine::profile(const kernel::Launch& launch) const {
-  return *remembered(launch, false);
-}
 
 }  // namespace voltaic::cycle

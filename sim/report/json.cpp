@@ -214,6 +214,18 @@ void write_power_caps(JsonWriter& w, const Prediction& p) {
   w.member("energy_optimal_cap_w", best == nullptr ? std::nullopt : std::optional(best->cap.value));
 }
 
+/// Of the cycle engine: where warps' cycles go over all kernels, and each kernel as a profiler shows it.
+void write_stalls_and_profiles(JsonWriter& w, const Prediction& p) {
+  w.key("stalls");
+  w.begin_object();
+  for (std::size_t i = 0; i < cycle::kStalls; ++i) {
+    w.member(cycle::to_string(static_cast<cycle::Stall>(i)), p.stalls[i]);
+  }
+  w.end_object();
+  w.key("profiles");
+  write_profiles(w, p.profiles);
+}
+
 }  // namespace
 
 Envelope envelope_of(const Prediction& p, std::string_view command, std::string_view tool_version) {
@@ -244,6 +256,7 @@ std::string prediction_json(const Prediction& p, std::string_view command, std::
   if (command == "explain") {
     write_sensitivities(w, p);
     write_power_caps(w, p);
+    if (!p.profiles.empty()) write_stalls_and_profiles(w, p);
   }
   w.end_object();
   return end_document(w);

@@ -11,6 +11,7 @@
 
 #include "sim/graph/op_graph.hpp"
 #include "sim/kernel/kernel_cost.hpp"
+#include "sim/report/kernel_profile.hpp"
 #include "sim/report/memory_use.hpp"
 #include "sim/report/sensitivity.hpp"
 #include "sim/runtime/device.hpp"
@@ -123,9 +124,11 @@ struct Prediction {
   std::vector<NodeRow> nodes;
   std::vector<DistinctNode> distinct;
   std::vector<Unmodelled> unmodelled;
-  std::vector<Sensitivity> sensitivities;  ///< explain only
-  std::vector<CapPoint> power_caps;        ///< explain only: from the lowest limit to the board's own
-  std::optional<Generation> generation;    ///< --generate only
+  std::vector<Sensitivity> sensitivities;       ///< explain only
+  std::vector<KernelProfile> profiles;          ///< explain on the cycle engine: what takes longest first
+  std::array<double, cycle::kStalls> stalls{};  ///< of all profiles: shares of warps' cycles, sum to 1
+  std::vector<CapPoint> power_caps;             ///< explain only: from the lowest limit to the board's own
+  std::optional<Generation> generation;         ///< --generate only
   graph::OpGraph graph;
   runtime::Timeline timeline;  ///< With --generate: the prefill and one decode step.
 };

@@ -59,6 +59,17 @@ void add_calibrate_options(CLI::App& command, CommandLine& line) {
       ->check(CLI::Range(1, 1024));
 }
 
+void add_validate_engine(CLI::App& command, CommandLine& line) {
+  command.add_option("--engine", line.engine, "roofline, analytic or cycle: what prices kernels and networks")
+      ->option_text("analytic");
+  command.add_option("--sample", line.sample, "cycle engine: steady or full")->option_text("steady");
+  command.add_option("--l2", line.l2, "cycle engine: footprint or tags")->option_text("footprint");
+  command.add_option("--rows", line.rows, "at most N rows of each GPU, operation and type, drawn at random")
+      ->option_text("N")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  command.add_option("--seed", line.seed, "of that draw")->option_text("S");
+}
+
 void check_not_built(const std::string& word) {
   for (const auto& [name, what] : kFutureCommands) {
     if (word == name) throw UnsupportedError(fmt::format("voltaic {} ({}) is not built yet", name, what));
@@ -87,7 +98,8 @@ CommandLine parse_command_line(int argc, char** argv) {
     const std::string name(help.name);
     auto* command = app.add_subcommand(name, describe(help));
     command->fallthrough(false);
-    const bool request = name == "predict" || name == "explain" || name == "compare" || name == "sweep" || name == "fit";
+    const bool request =
+        name == "predict" || name == "explain" || name == "compare" || name == "sweep" || name == "fit";
     const bool sizes = request || name == "show" || name == "support";
     if (help.positional_max > 0) {
       command->add_option(std::string(help.positional), line.positional, std::string(help.positional_help))
@@ -104,12 +116,20 @@ CommandLine parse_command_line(int argc, char** argv) {
           ->option_text("KEY>VALUE")
           ->group("Output");
     }
-    if (name == "explain")
+    if (name == "explain") {
       command->add_option("--kernel", line.kernel, "only the layer or node with this id")->option_text("ID");
-    if (name == "sweep") {
+      command
+          ->add_option("--trace-cycles", line.trace_cycles,
+                       "cycle engine: --trace shows the warps of one SM in these cycles")
+          ->option_text("FROM:TO")
+          ->group("Output");
+    }
+    if (name == "predict" || name == "explain" || name == "compare" || name == "sweep") {
       command->add_option("--jobs", line.jobs, "threads; results do not depend on it")
           ->option_text("N")
           ->check(CLI::Range(1, 1024));
+    }
+    if (name == "sweep") {
       command->add_flag("--jsonl", line.json_lines, "one JSON object per line")->group("Output");
     }
     if (name == "validate") {
@@ -124,6 +144,7 @@ CommandLine parse_command_line(int argc, char** argv) {
       command->add_option("--calibration", line.calibration, "fitted values of your own, laid over those that ship")
           ->option_text("FILE");
       command->add_option("--report", line.report, "HTML page with plots")->option_text("FILE")->group("Output");
+      add_validate_engine(*command, line);
     }
     if (name == "calibrate") add_calibrate_options(*command, line);
   }

@@ -23,8 +23,12 @@ struct CommandLine {
   std::optional<std::string> fail_above;
   std::string kernel;
   std::string split = "all";
-  std::string gpu, op;            ///< validate: only these rows; calibrate: the boards.
-  std::string calibration;        ///< validate: a calibration file.
+  std::string gpu, op;      ///< validate: only these rows; calibrate: the boards.
+  std::string calibration;  ///< validate: a calibration file.
+  std::string engine = "analytic", sample = "steady", l2 = "footprint";  ///< validate: what prices the rows.
+  std::int64_t rows = 0;                                                 ///< validate: of each kind; 0: all.
+  std::uint64_t seed = 1;                                                ///< validate: of the draw of rows.
+  std::string trace_cycles;                                              ///< explain: FROM:TO of one SM's warps.
   std::string out, source, date;  ///< calibrate: the file it writes, and what stands in it.
   std::string only;               ///< calibrate: "intervals": fit no value.
   bool alone = false;             ///< calibrate: the file replaces what ships.

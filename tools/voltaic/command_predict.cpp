@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 
 #include "arch/units/error.hpp"
+#include "sim/cycle/what_if.hpp"
+#include "sim/jobs.hpp"
+#include "sim/kernel_profiles.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/trace.hpp"
+#include "sim/report/warp_trace.hpp"
 #include "sim/sensitivity.hpp"
 #include "tools/voltaic/commands.hpp"
 #include "tools/voltaic/goal.hpp"
@@ -110,15 +115,55 @@ void keep_kernel(report::Prediction& p, const std::string& id) {
   p.layers = std::move(kept);
 }
 
-}  // namespace
+/// FROM:TO of --trace-cycles.
+std::pair<std::int64_t, std::int64_t> cycle_window(const CommandLine& line, const Request& request) {
+  const std::string& text = line.trace_cycles;
+  if (request.engine != cost::EngineKind::cycle) throw UsageError("--trace-cycles: belongs to --engine cycle");
+  if (line.trace.empty()) throw UsageError("--trace-cycles: expected --trace FILE too");
+  std::int64_t from = 0, to = 0;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, from);
+  if (first.ec == std::errc{} && first.ptr != end && *first.ptr == ':') {
+    const auto second = std::from_chars(first.ptr + 1, end, to);
+    constexpr std::int64_t kMost = 1'000'000'000'000;
+    if (second.ec == std::errc{} && second.ptr == end && from >= 0 && from < to && to <= kMost) return {from, to};
+  }
+  throw UsageError(fmt::format("--trace-cycles: expected FROM:TO in cycles, like 0:5000, got '{}'", one_line(text)));
+}
 
-int run_predict(const CommandLine& line) {
+void write_warps(const CommandLine& line, std::pair<std::int64_t, std::int64_t> window, const cycle::Profile& kernel,
+                 const std::string& gpu) {
+  const auto part = std::max_element(kernel.parts.begin(), kernel.parts.end(), [](const auto& a, const auto& b) {
+    return a.times * a.sampled.counters.cycles < b.times * b.sampled.counters.cycles;
+  });
+  const auto spans = cycle::warp_window(*part, window.first, window.second);
+  write_file(line.trace, [&](std::ostream& out) {
+    report::write_warp_trace({part->program.name, gpu, part->machine.partitions, spans}, out);
+  });
+}
+
+/// The page, and on the cycle engine the profiles of the kernels that take longest.
+std::string explained(const report::Prediction& p, const report::PageStyle& style) {
+  constexpr std::size_t kProfiles = 3;
+  std::string text = report::explain_page(p, style);
+  for (std::size_t i = 0; i < std::min(kProfiles, p.profiles.size()); ++i) {
+    text += "\n" + report::profile_page(p.profiles[i], style);
+  }
+  if (p.profiles.size() > kProfiles) {
+    text += fmt::format("\n{} more kernels: --kernel ID shows one, --json all\n", p.profiles.size() - kProfiles);
+  }
+  return text;
+}
+
+int answer(const CommandLine& line) {
   if (!line.report.empty()) throw UnsupportedError("--report is not built yet; --json, --csv and --trace are");
   if (line.trace == "-") throw UsageError("--trace: expected a file");
   if (!line.trace.empty() && line.trace == line.output)
     throw UsageError("--trace and --output: expected two files, got one");
   const std::optional<Goal> goal = line.fail_if.empty() ? std::nullopt : std::optional(parse_goal(line.fail_if));
   const Request request = single_request(line);
+  const auto window =
+      line.trace_cycles.empty() ? std::pair<std::int64_t, std::int64_t>{0, 0} : cycle_window(line, request);
   Runner runner;
   report::Prediction p = runner.predict(request);
   const bool explain = line.command == "explain";
@@ -129,6 +174,7 @@ int run_predict(const CommandLine& line) {
                                           *runner.simulator(request), p.total, sensitivity_inputs(runner, request));
     p.power_caps = power_caps(runner, request);
     if (!line.kernel.empty()) keep_kernel(p, line.kernel);
+    if (request.engine == cost::EngineKind::cycle) add_profiles(p, *runner.simulator(request), request.sampling);
   }
   if (!line.quiet) {
     for (const auto& warning : p.warnings) say("warning: " + one_line(warning, 1000));
@@ -140,9 +186,11 @@ int run_predict(const CommandLine& line) {
   if (line.output != "-") style = {100, false};
   const std::string text = line.json  ? json
                            : line.csv ? report::prediction_csv(p)
-                           : explain  ? report::explain_page(p, style)
+                           : explain  ? explained(p, style)
                                       : report::predict_page(p, style);
-  if (!line.trace.empty()) {
+  if (!line.trace_cycles.empty()) {
+    write_warps(line, window, *longest_kernel(p, *runner.simulator(request), request.sampling), p.gpu);
+  } else if (!line.trace.empty()) {
     write_file(line.trace, [&](std::ostream& out) { report::write_trace(p, out); });
   }
   write_file(line.output, text);
@@ -151,6 +199,14 @@ int run_predict(const CommandLine& line) {
     return kExitGoal;
   }
   return kExitOk;
+}
+
+}  // namespace
+
+int run_predict(const CommandLine& line) {
+  int code = kExitOk;
+  with_jobs(line.jobs, [&] { code = answer(line); });
+  return code;
 }
 
 }  // namespace voltaic::tools

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "arch/units/error.hpp"
+#include "sim/jobs.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/json.hpp"
 #include "sim/report/table.hpp"
@@ -76,7 +77,8 @@ Request first_request(const Request& base, const std::vector<study::Axis>& axes)
 int run_compare(const CommandLine& line) {
   const auto [base, axes] = request_and_axes(line);
   Runner runner;
-  const report::Comparison comparison = study::compare(runner, base, axes);
+  report::Comparison comparison;
+  with_jobs(line.jobs, [&] { comparison = study::compare(runner, base, axes); });
   std::string text;
   if (line.json) {
     const Request first = first_request(base, axes);

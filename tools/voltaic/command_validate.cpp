@@ -34,6 +34,16 @@ validation::ValidateOptions options_of(const CommandLine& line) {
   options.ops = words(line.op, "--op");
   options.calibration = line.calibration;
   options.jobs = line.jobs;
+  options.rows = line.rows;
+  options.seed = line.seed;
+  Request request;  // reads the words of these options as predictions do
+  set_option(request, "engine", line.engine);
+  if (line.sample != "steady") set_option(request, "sample", line.sample);
+  if (line.l2 != "footprint") set_option(request, "l2", line.l2);
+  if (request.engine != cost::EngineKind::cycle && request.given.size() > 1)
+    throw UsageError("--sample and --l2 belong to --engine cycle");
+  options.engine = request.engine;
+  options.sampling = request.sampling;
   return options;
 }
 
@@ -46,6 +56,15 @@ std::string document(const CommandLine& line, const validation::Validation& v) {
   if (!line.gpu.empty()) e.request.emplace_back("gpu", line.gpu);
   if (!line.op.empty()) e.request.emplace_back("op", line.op);
   if (!line.calibration.empty()) e.request.emplace_back("calibration", line.calibration);
+  if (line.engine != "analytic") {
+    e.request.emplace_back("engine", line.engine);
+    e.request.emplace_back("sample", line.sample);
+    e.request.emplace_back("l2", line.l2);
+  }
+  if (line.rows > 0) {
+    e.request.emplace_back("rows", std::to_string(line.rows));
+    e.request.emplace_back("seed", std::to_string(line.seed));
+  }
   e.warnings = v.warnings;
   return report::document_json(e, validation::validation_json(v));
 }

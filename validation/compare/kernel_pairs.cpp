@@ -10,9 +10,10 @@
 #include <memory>
 
 #include "arch/units/error.hpp"
-#include "sim/cost/engine.hpp"
 #include "sim/cost/single_op.hpp"
+#include "sim/engines.hpp"
 #include "sim/report/units.hpp"
+#include "validation/compare/drawn_rows.hpp"
 #include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/validate.hpp"
 
@@ -21,31 +22,36 @@ namespace {
 
 /// One board in the state in which a session measured on it.
 struct Machine {
-  Machine(const arch::ResolvedGpu& board, const std::string& session)
-      : gpu(arch::in_session(board, session)), library(cost::make_library(gpu)), protocol(gpu) {}
+  Machine(const arch::ResolvedGpu& board, const std::string& session, const ValidateOptions& options)
+      : gpu(arch::in_session(board, session)),
+        library(cost::make_library(gpu)),
+        engine(make_engine(options.engine, gpu, options.sampling)),
+        protocol(gpu, *engine) {}
   const arch::ResolvedGpu gpu;
   const std::unique_ptr<kernel::LibraryChoice> library;
+  const std::unique_ptr<kernel::CostModel> engine;
   const cost::SingleOp protocol;
 };
 
 class Machines {
  public:
-  Machines(Runner& runner, std::string calibration) : runner_(runner), calibration_(std::move(calibration)) {}
+  Machines(Runner& runner, const ValidateOptions& options) : runner_(runner), options_(options) {}
 
+  /// Throws UnsupportedError where the engine has no model of the board.
   const Machine& operator()(const std::string& gpu, const std::string& session) {
     auto& held = held_[{gpu, session}];
     if (!held) {
       Request request;
       request.gpu = gpu;
-      request.calibration = calibration_;
-      held = std::make_unique<Machine>(runner_.simulator(request)->gpu(), session);
+      request.calibration = options_.calibration;
+      held = std::make_unique<Machine>(runner_.simulator(request)->gpu(), session, options_);
     }
     return *held;
   }
 
  private:
   Runner& runner_;
-  std::string calibration_;
+  const ValidateOptions& options_;
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Machine>> held_;
 };
 
@@ -80,6 +86,8 @@ std::string predict(const KernelRow& row, const Machine& on, Pair& pair) {
     timing = on.protocol.time(launches);
   } catch (const UnsupportedError& e) {
     return e.what();
+  } catch (const ConfigError& e) {  // a kernel that no SM can run
+    return e.what();
   }
   if (!std::isfinite(timing.time.value) || !std::isfinite(timing.low.value) || !std::isfinite(timing.high.value)) {
     return "the shape is beyond what the model can count";
@@ -110,12 +118,23 @@ void count_skipped(const CsvTable& table, const KernelRows& read, Validation& ou
   }
 }
 
+/// Of the rows of the split that was asked for.
+std::vector<bool> draw(const std::vector<KernelRow>& rows, const ValidateOptions& options) {
+  std::vector<std::string> kinds;
+  kinds.reserve(rows.size());
+  for (const KernelRow& row : rows) {
+    kinds.push_back(fmt::format("{}|{}|{}|{}|{}", row.table_gpu, row.op, row.dtype, row.origin, row.fit));
+  }
+  return draw_rows(kinds, options.rows, options.seed);
+}
+
 }  // namespace
 
 void predict_kernel_rows(Runner& runner, const CsvTable& table, Validation& out) {
   const KernelRows read = read_kernel_rows(table, gpu_files(out.options));
   count_skipped(table, read, out);
-  Machines machines(runner, out.options.calibration);
+  Machines machines(runner, out.options);
+  const std::vector<bool> drawn = draw(read.rows, out.options);
   std::vector<std::pair<const KernelRow*, const Machine*>> wanted;
   wanted.reserve(read.rows.size());
   for (const KernelRow& row : read.rows) {
@@ -123,8 +142,15 @@ void predict_kernel_rows(Runner& runner, const CsvTable& table, Validation& out)
       skip(out, "fit row");
     } else if (!row.fit && out.options.split == "fit") {
       skip(out, "report row");
+    } else if (!drawn[static_cast<std::size_t>(&row - read.rows.data())]) {
+      skip(out, std::string(kNotDrawn));
     } else {
-      wanted.emplace_back(&row, &machines(row.gpu, row.origin));
+      try {
+        wanted.emplace_back(&row, &machines(row.gpu, row.origin));
+      } catch (const UnsupportedError& e) {
+        skip(out, e.what());
+        ++out.missed[{family_of(row.op, row.dtype), row.table_gpu}];
+      }
     }
   }
   std::vector<Pair> pairs(wanted.size());

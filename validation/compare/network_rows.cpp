@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "arch/units/error.hpp"
+#include "validation/compare/drawn_rows.hpp"
 #include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/validate.hpp"
 
@@ -163,6 +164,26 @@ Answer answer(Runner& runner, const Ask& ask) {
   return out;
 }
 
+/// Keeps those that --rows draws.
+void draw(std::vector<Ask>& asks, Validation& out) {
+  std::vector<std::string> kinds;
+  kinds.reserve(asks.size());
+  for (const Ask& ask : asks) {
+    const auto& r = ask.request;
+    kinds.push_back(fmt::format("{}|{}|{}", ask.table_gpu, r.training, to_string(r.framework)));
+  }
+  const std::vector<bool> drawn = draw_rows(kinds, out.options.rows, out.options.seed);
+  std::vector<Ask> kept;
+  for (std::size_t i = 0; i < asks.size(); ++i) {
+    if (drawn[i]) {
+      kept.push_back(std::move(asks[i]));
+    } else {
+      skip(out, std::string(kNotDrawn));
+    }
+  }
+  asks = std::move(kept);
+}
+
 }  // namespace
 
 bool is_network_table(const CsvTable& table) {
@@ -183,6 +204,8 @@ void predict_network_rows(Runner& runner, const CsvTable& table, Validation& out
     const std::string reason = ask_of(table, row, ask);
     if (reason.empty()) {
       ask.request.calibration = out.options.calibration;
+      ask.request.engine = out.options.engine;
+      ask.request.sampling = out.options.sampling;
       asks.push_back(std::move(ask));
       continue;
     }
@@ -192,6 +215,7 @@ void predict_network_rows(Runner& runner, const CsvTable& table, Validation& out
     const char* family = table.text(row, "mode") == "train" ? "network training" : "network inference";
     ++out.missed[{family, one_line(table.text(row, "gpu"))}];
   }
+  draw(asks, out);
   std::vector<Answer> answers(asks.size());
   tbb::parallel_for(std::size_t{0}, asks.size(), [&](std::size_t i) { answers[i] = answer(runner, asks[i]); });
   for (auto& [pairs, reason] : answers) {

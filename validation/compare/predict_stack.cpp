@@ -11,11 +11,13 @@
 #include <memory>
 
 #include "arch/units/error.hpp"
+#include "sim/engines.hpp"
 #include "sim/graph/op_graph.hpp"
 #include "sim/kernel/attention_shape.hpp"
 #include "sim/kernel/recurrent.hpp"
 #include "sim/kernel/sparse.hpp"
 #include "sim/report/units.hpp"
+#include "validation/compare/drawn_rows.hpp"
 #include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/power_rows.hpp"
 
@@ -25,7 +27,7 @@ namespace {
 /// Boards under protocols, made once each.
 class Stacks {
  public:
-  Stacks(Runner& runner, std::string calibration) : runner_(runner), calibration_(std::move(calibration)) {}
+  Stacks(Runner& runner, const ValidateOptions& options) : runner_(runner), options_(options) {}
 
   const cost::StackCall& operator()(const std::string& gpu, const cost::CallProtocol& protocol) {
     auto& held =
@@ -34,15 +36,17 @@ class Stacks {
     if (!held) {
       Request request;
       request.gpu = gpu;
-      request.calibration = calibration_;
-      held = std::make_unique<cost::StackCall>(runner_.simulator(request)->gpu(), protocol);
+      request.calibration = options_.calibration;
+      held = std::make_unique<cost::StackCall>(
+          runner_.simulator(request)->gpu(), protocol,
+          [this](const arch::ResolvedGpu& board) { return make_engine(options_.engine, board, options_.sampling); });
     }
     return *held;
   }
 
  private:
   Runner& runner_;
-  std::string calibration_;
+  const ValidateOptions& options_;
   std::map<std::string, std::unique_ptr<cost::StackCall>> held_;
 };
 
@@ -75,6 +79,9 @@ void answer(Answer& a) {
     a.explanation = explain(launches, a.timing);
     if (std::holds_alternative<ProductCall>(a.row->work)) a.watts = a.stack->lasting_power(launches);
   } catch (const UnsupportedError& e) {
+    a.refused = e.what();
+    return;
+  } catch (const ConfigError& e) {  // a kernel that no SM can run
     a.refused = e.what();
     return;
   }
@@ -206,6 +213,16 @@ std::vector<kernel::Launch> lower_recurrent_call(const kernel::RecurrentKernel& 
   return out;
 }
 
+/// Of the rows of the split that was asked for.
+std::vector<bool> draw(const std::vector<StackRow>& rows, const ValidateOptions& options) {
+  std::vector<std::string> kinds;
+  kinds.reserve(rows.size());
+  for (const StackRow& row : rows) {
+    kinds.push_back(fmt::format("{}|{}|{}|{}|{}|{}", row.table_gpu, row.op, row.dtype, row.mode, row.origin, row.fit));
+  }
+  return draw_rows(kinds, options.rows, options.seed);
+}
+
 }  // namespace
 
 std::vector<kernel::Launch> lower_stack(const StackWork& work, const kernel::Target& target) {
@@ -230,7 +247,8 @@ void predict_stack_rows(Runner& runner, const CsvTable& table, StackTable kind,
   for (const auto& [reason, times] : read.skipped) skip(out, reason, times);
   for (const auto& [line, times] : read.missed) out.missed[line] += times;
 
-  Stacks stacks(runner, out.options.calibration);
+  Stacks stacks(runner, out.options);
+  const std::vector<bool> drawn = draw(read.rows, out.options);
   std::vector<Answer> answers;
   std::map<std::string, std::size_t> known;
   std::vector<std::pair<const StackRow*, std::size_t>> wanted;
@@ -239,8 +257,18 @@ void predict_stack_rows(Runner& runner, const CsvTable& table, StackTable kind,
       skip(out, "left out by --op");
     } else if (row.fit ? out.options.split == "report" : out.options.split == "fit") {
       skip(out, row.fit ? "fit row" : "report row");
+    } else if (!drawn[static_cast<std::size_t>(&row - read.rows.data())]) {
+      skip(out, std::string(kNotDrawn));
     } else {
-      const cost::StackCall& stack = stacks(row.gpu, row.protocol.call);
+      const cost::StackCall* made = nullptr;
+      try {
+        made = &stacks(row.gpu, row.protocol.call);
+      } catch (const UnsupportedError& e) {
+        skip(out, e.what());
+        if (!row.family.empty()) ++out.missed[{row.family, row.table_gpu}];
+        continue;
+      }
+      const cost::StackCall& stack = *made;
       // The protocol's own name stands for the stack: its address is stable and unique.
       const auto id = fmt::format("{}|{}|{}|{}|{}|{}|{}", fmt::ptr(&stack), row.call, row.dtype, row.op, row.key,
                                   row.label, library_of(row.work));

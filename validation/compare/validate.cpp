@@ -10,6 +10,7 @@
 #include <set>
 
 #include "arch/units/error.hpp"
+#include "validation/compare/drawn_rows.hpp"
 #include "validation/compare/kernel_rows.hpp"
 #include "validation/compare/llm_rows.hpp"
 #include "validation/compare/ops_rows.hpp"
@@ -22,12 +23,13 @@ namespace {
 
 /// Reasons that say nothing about the model: what the options left out, and what holds no measurement.
 constexpr std::string_view kFitRow = "fit row", kReportRow = "report row", kOtherGpu = "left out by --gpu",
-                           kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config", kHostOnly = "host only";
+                           kOtherOp = "left out by --op", kPeer = "peer", kConfig = "config", kHostOnly = "host only",
+                           kOtherEngine = "held against --engine analytic only";
 
 bool is_left_out(std::string_view reason) {
-  constexpr std::array kLeftOut{kFitRow,    kReportRow,  kOtherGpu,  kOtherOp,        kPeer,    kConfig,
-                                kNoTime,    kHostOnly,   kSuspect,   kSuperseded,     kCeiling, kNoWatts,
-                                kReference, kIdleInside, kCompiling, kUnknownOperands};
+  constexpr std::array kLeftOut{kFitRow,    kReportRow,  kOtherGpu,  kOtherOp,         kPeer,     kConfig,
+                                kNoTime,    kHostOnly,   kSuspect,   kSuperseded,      kCeiling,  kNoWatts,
+                                kReference, kIdleInside, kCompiling, kUnknownOperands, kNotDrawn, kOtherEngine};
   return std::find(kLeftOut.begin(), kLeftOut.end(), reason) != kLeftOut.end();
 }
 
@@ -141,11 +143,20 @@ void predict_operations(Runner& runner, const CsvTable& table, Filter& filter, V
   }
 }
 
+/// Tables whose protocols know one engine.
+bool is_known(const CsvTable& table) {
+  return power_table(table) || published_table(table) || is_llm_table(table) || is_ops_table(table);
+}
+
 void predict_table(Runner& runner, CsvTable table, Filter& filter, Validation& out) {
   if (is_peer_table(table)) return skip(out, std::string(kPeer), static_cast<std::int64_t>(table.rows()));
   if (is_config_table(table)) return skip(out, std::string(kConfig), static_cast<std::int64_t>(table.rows()));
   filter.apply(table, out);
   if (is_network_table(table)) return predict_networks(runner, table, filter, out);
+  const bool kernels = stack_table(table) || is_kernel_table(table);
+  if (out.options.engine != cost::EngineKind::analytic && !kernels && is_known(table)) {
+    return skip(out, std::string(kOtherEngine), static_cast<std::int64_t>(table.rows()));
+  }
   if (const auto kind = power_table(table)) {
     return predict_power_rows(
         runner, table, *kind, [&](std::string_view op) { return filter.wants_op(op); }, out);

@@ -97,6 +97,10 @@ struct ValidateOptions {
   std::vector<std::string> ops = {};   ///< Only these words of the tables ("network" for end-to-end rows); empty: all.
   std::string calibration = {};        ///< File of fitted values laid over those that ship; empty: none.
   int jobs = 0;                        ///< Threads; 0: all cores. Results do not depend on it.
+  cost::EngineKind engine = cost::EngineKind::analytic;  ///< Kernel tables, stack tables and networks.
+  cycle::SampleOptions sampling = {};
+  std::int64_t rows = 0;   ///< At most this many of each GPU, operation and type; 0: all.
+  std::uint64_t seed = 1;  ///< Of that draw.
 };
 
 struct Validation {
