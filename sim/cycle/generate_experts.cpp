@@ -41,6 +41,7 @@ struct ExpertTile {
   double rows = 64, columns = 64, slice = 32;
   int stages = 3;
   double group = 8;  ///< Blocks of rows that run side by side over the columns.
+  bool striped = false;
 };
 
 double blocks_of(const ExpertKernel& k, double rows) {
@@ -54,7 +55,7 @@ double blocks_of(const ExpertKernel& k, double rows) {
 ExpertTile tile_of(const ExpertKernel& k) {
   const bool marlin = k.stack.find("marlin") != std::string::npos;
   if (!marlin && k.stack.find("cutlass") == std::string::npos) {
-    return k.tokens <= k.local_experts ? ExpertTile{16, 32, 64, 3, 1} : ExpertTile{64, 64, 32, 3, 8};
+    return k.tokens <= k.local_experts ? ExpertTile{16, 32, 64, 3, 1, false} : ExpertTile{64, 64, 32, 3, 8, false};
   }
   const double mean = k.load.slots / std::max(1.0, d(k.local_experts));
   double rows = marlin ? 64 : 128;
@@ -62,7 +63,7 @@ ExpertTile tile_of(const ExpertKernel& k) {
     if (!marlin && r == 48) continue;
     if (r < rows && mean / r < 0.9) rows = r;
   }
-  return {rows, 128, 64, 4, 1};
+  return {rows, 128, 64, 4, 1, marlin};
 }
 
 struct Experts {
@@ -99,6 +100,14 @@ struct Experts {
     const TileCopy right(e, gpu, kWeightTensor, tile.columns * right_run, right_run, 4, columns);
     prologue(e, left, right, tile);
     e.open_loop(depth / tile.slice);
+    if (tile.striped) {
+      // Equal stripes of all tiles' steps for as many CTAs as fit: none is left over.
+      const double steps = panels * blocks * std::ceil(depth / tile.slice);
+      const double ctas = std::min(steps, 2 * d(std::max<std::int64_t>(1, gpu.sm.count)));
+      e.program.grid = {whole(ctas), 1, 1};
+      e.program.ctas_per_sm = 2;
+      e.mean_trips(steps / ctas, ctas);
+    }
     main_loop(e, p, tile, left, right);
     e.close_loop();
     epilogue(e, tile, real);
@@ -149,8 +158,8 @@ struct Experts {
     left.start(e, kLeft), right.start(e, kRight);
     if (left.asynchronous()) e.commit_group();
     e.address(8);
-    // Two by two warps, or side by side along the columns where rows are few.
-    const double across = tile.rows >= 32 ? 2 : 1;
+    // Two by two warps, or side by side along the columns where rows are few or weights must be widened once only.
+    const double across = tile.rows >= 32 && !(k.weight_bytes < kRowBytes) ? 2 : 1;
     WarpProduct work{tile.rows / across, tile.columns / (4 / across), tile.slice};
     if (k.weight_bytes < kRowBytes) {
       widen(e, work.n * work.k);

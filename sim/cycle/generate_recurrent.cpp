@@ -63,21 +63,25 @@ struct Recurrent {
     double tiles_m = 1, tiles_n = 1;
     int warps = 4;
   };
-  /// The largest tile of 32 to 128 results by 32 to 128 of the batch that gives every SM a CTA, else the smallest.
-  /// Going backward the sum over the gates may be divided among CTAs.
+  /// Of tiles of 32 to 128 results by 32 to 128 of the batch the one whose rounds of CTAs take least: products, and
+  /// operands that pass through shared memory at a sixteenth of their rate. Going backward the sum over the gates may
+  /// be divided among CTAs.
   Tile tile_of(double cells) const {
+    constexpr double kOperands = 16;
     Tile best;
-    double area = 0;
-    for (const double rows : {32.0, 64.0, 128.0}) {
-      for (const double columns : {32.0, 64.0, 128.0}) {
+    double least = 0;
+    for (const double rows : {128.0, 64.0, 32.0}) {
+      for (const double columns : {128.0, 64.0, 32.0}) {
         const double m = std::ceil(results() / rows), n = std::ceil(d(k.batch) / columns);
-        const bool fills = m * n * cells >= sms() && columns < 2 * std::max(32.0, d(k.batch));
-        if (area > 0 && !(fills && rows * columns > area)) continue;
-        area = rows * columns;
-        best = {rows, columns, 1, m, n, area >= 4096 ? 8 : 4};
+        for (double split = 1; split <= (forward() ? 1 : gates()); ++split) {
+          const double rounds = std::ceil(m * n * split * cells / sms());
+          const double cost = rounds / split * (rows * columns + kOperands * (rows + columns));
+          if (least > 0 && !(cost < least)) continue;
+          least = cost;
+          best = {rows, columns, split, m, n, rows * columns >= 4096 ? 8 : 4};
+        }
       }
     }
-    if (!forward()) best.split = std::clamp(std::floor(sms() / (best.tiles_m * best.tiles_n * cells)), 1.0, gates());
     return best;
   }
 
