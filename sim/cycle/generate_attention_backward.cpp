@@ -72,9 +72,9 @@ struct Backward {
   Place place(double width) const {
     Place p;
     const double group = d(kernel.seq_q) * width;
-    p.per_cta[1] = static_cast<std::int64_t>(std::min(1e15, group * d(kernel.heads)));
-    p.per_cta[2] = static_cast<std::int64_t>(std::min(1e15, group));
-    p.per_trip[0] = static_cast<std::int64_t>(plan.rows * width);
+    p.per_cta[1] = offset(group * d(kernel.heads));
+    p.per_cta[2] = offset(group);
+    p.per_trip[0] = offset(plan.rows * width);
     return p;
   }
 
@@ -105,7 +105,7 @@ struct Backward {
     bring(q, dy);
     multiply(plan.rows, plan.head, plan.keys);  // dQ = dS K
     Access red = global_access(gradient_q, 1, 128);
-    red.per_trip[0] = static_cast<std::int64_t>(plan.rows * plan.head * 4);
+    red.per_trip[0] = offset(plan.rows * plan.head * 4);
     e.memory(Op::atomic, e.access(red), plan.rows * d(kernel.head_dim) / threads());
     multiply(plan.keys, plan.head, plan.rows);  // dK += dS Q
     e.address(12);

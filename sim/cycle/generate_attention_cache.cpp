@@ -52,8 +52,8 @@ Part merge_splits(const kernel::Launch& launch, const kernel::AttentionKernel& k
   e.barrier();
   e.open_loop(splits);
   Place place;
-  place.per_trip[0] = static_cast<std::int64_t>(std::min(1e15, 4 * queries * value));
-  place.per_cta[0] = static_cast<std::int64_t>(4 * rows * value);
+  place.per_trip[0] = offset(4 * queries * value);
+  place.per_cta[0] = offset(4 * rows * value);
   emit_stream(e, Op::load_global, parts, 4 * held * value, 4 * value, 4, kPart, place);
   e.memory(Op::load_shared, exchange, 1, kShared);
   e.wait(static_cast<std::uint8_t>(bit(kPart) | bit(kShared)));

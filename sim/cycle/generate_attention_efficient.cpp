@@ -68,8 +68,8 @@ struct Efficient {
 
   Place place(double width, std::uint16_t loop) const {
     Place p;
-    p.per_cta[2] = static_cast<std::int64_t>(std::min(1e15, plan.kv_tokens * width / plan.sharing));
-    p.per_trip[loop] = static_cast<std::int64_t>(plan.keys * width);
+    p.per_cta[2] = offset(plan.kv_tokens * width / plan.sharing);
+    p.per_trip[loop] = offset(plan.keys * width);
     return p;
   }
 

@@ -48,10 +48,9 @@ struct Flash {
   Place place(double width, std::uint16_t loop) const {
     Place p;
     const double group = plan.kv_tokens * width * plan.element;
-    p.per_cta[1] = static_cast<std::int64_t>(std::min(1e15, group * (kernel.decode ? 1 : d(kernel.kv_heads))));
-    p.per_cta[2] =
-        static_cast<std::int64_t>(std::min(1e15, kernel.decode ? group / plan.splits : group / plan.sharing));
-    p.per_trip[loop] = static_cast<std::int64_t>(plan.keys * width * plan.element);
+    p.per_cta[1] = offset(group * (kernel.decode ? 1 : d(kernel.kv_heads)));
+    p.per_cta[2] = offset(kernel.decode ? group / plan.splits : group / plan.sharing);
+    p.per_trip[loop] = offset(plan.keys * width * plan.element);
     return p;
   }
 

@@ -92,10 +92,10 @@ struct Experts {
     const double real = std::min(tile.rows, std::max(1.0, k.load.slots / blocks));
     const double left_run = tile.slice * kRowBytes, right_run = std::max(1.0, tile.slice * k.weight_bytes);
     Place rows, columns;
-    rows.per_cta[1] = static_cast<std::int64_t>(tile.rows * depth * kRowBytes);
-    columns.per_cta[0] = static_cast<std::int64_t>(tile.columns * depth * k.weight_bytes);
-    rows.per_trip[0] = static_cast<std::int64_t>(left_run);
-    columns.per_trip[0] = static_cast<std::int64_t>(right_run);
+    rows.per_cta[1] = offset(tile.rows * depth * kRowBytes);
+    columns.per_cta[0] = offset(tile.columns * depth * k.weight_bytes);
+    rows.per_trip[0] = offset(left_run);
+    columns.per_trip[0] = offset(right_run);
     const TileCopy left(e, gpu, kRows, real * left_run, left_run, 4, rows);
     const TileCopy right(e, gpu, kWeightTensor, tile.columns * right_run, right_run, 4, columns);
     prologue(e, left, right, tile);

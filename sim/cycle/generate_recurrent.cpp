@@ -101,8 +101,8 @@ struct Recurrent {
     const double partial = cells * d(k.batch) * results() * k.element_bytes * tile.split;
     const auto sums = e.tensor(tensor_of("gate sums", partial, false, true));
     Place w, s;
-    w.per_cta[0] = static_cast<std::int64_t>(std::min(kMost, tile.rows * depth() * k.element_bytes));
-    w.per_trip[0] = s.per_trip[0] = static_cast<std::int64_t>(row);
+    w.per_cta[0] = offset(tile.rows * depth() * k.element_bytes);
+    w.per_trip[0] = s.per_trip[0] = offset(row);
     const TileCopy load_w(e, gpu, weights, rows * row, row, tile.warps, w);
     const TileCopy load_s(e, gpu, state, columns * row, row, tile.warps, s);
     // Two stages through registers, four past them.

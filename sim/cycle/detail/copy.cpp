@@ -18,8 +18,8 @@ std::vector<std::uint16_t> accesses_of(Emitter& e, std::uint16_t tensor, double 
   std::vector<std::uint16_t> out;
   for (double i = 0; i < std::min(requests, kMostApart); ++i) {
     Access a = global_access(tensor, std::max(1.0, std::floor(request / run)), run);
-    a.base = static_cast<std::int64_t>(i * request * warps);
-    a.per_warp = static_cast<std::int64_t>(request);
+    a.base = offset(i * request * warps);
+    a.per_warp = offset(request);
     a.per_cta = place.per_cta;
     a.per_trip = place.per_trip;
     out.push_back(e.access(a));
@@ -43,6 +43,11 @@ double requests_of(double bytes, double run_bytes, int warps) {
 }
 
 }  // namespace
+
+std::int64_t offset(double bytes) {
+  constexpr double kFarthest = 1e15;
+  return static_cast<std::int64_t>(std::clamp(bytes, -kFarthest, kFarthest));
+}
 
 double request_bytes(double run_bytes) {
   double lane = 16;

@@ -16,6 +16,9 @@ struct Place {
   std::array<std::int64_t, kLoopDepth> per_trip{};
 };
 
+/// A distance in bytes as addresses have it, bounded.
+std::int64_t offset(double bytes);
+
 /// Bytes that one warp-wide request moves of rows of `run_bytes`: up to 16 a lane, less where rows are not aligned.
 double request_bytes(double run_bytes);
 

@@ -101,8 +101,8 @@ class Operand {
     count_ = std::max(1.0, std::ceil(bytes * lanes_ / request - 1e-9));
     access_ = e.access(shared_access(std::max(16.0, bytes / count_)));
   }
-  void load(Emitter& e, int board) const {
-    if (count_ > 0) e.memory(op_, access_, count_, board);
+  void load(Emitter& e, double steps, int board) const {
+    if (count_ > 0) e.memory(op_, access_, count_ * steps, board);
   }
 
  private:
@@ -132,19 +132,23 @@ void emit_product(Emitter& e, const Product& p, const WarpProduct& w, int board)
   const double count = instructions_per_step(p, w);
   // The next step adds to the same accumulators: few independent instructions leave part of the latency open.
   const double open = p.latency - (count - (p.tensor() ? p.shape.issues : 1)) * p.interval;
+  // A program without room for another loop has its steps in pieces.
+  const bool room = e.program.loops.size() < kLoopDepth;
+  const double pieces = room ? steps : std::min(steps, kMostUnrolled);
+  const double each = steps / pieces;
   const auto load = [&](int at) {
-    a.load(e, at);
-    b.load(e, at);
+    a.load(e, each, at);
+    b.load(e, each, at);
   };
   const auto multiply = [&](int at) {
     e.wait(w.a_in_registers && w.b_in_registers ? std::uint8_t{0} : bit(at));
-    e.stalled(p.op, count, open);
+    e.stalled(p.op, each * count, open);
   };
   load(board);
-  if (steps <= kMostUnrolled) {
-    for (double i = 0; i < steps; ++i) {
+  if (pieces <= kMostUnrolled) {
+    for (double i = 0; i < pieces; ++i) {
       const int now = board + static_cast<int>(i) % 2;
-      if (i + 1 < steps) load(board + (now == board ? 1 : 0));
+      if (i + 1 < pieces) load(board + (now == board ? 1 : 0));
       multiply(now);
     }
   } else {
