@@ -83,15 +83,26 @@ struct Efficient {
     e.barrier();
   }
 
-  /// The next slice is under way while this one multiplies.
+  /// The next slice is under way while this one multiplies; the last one fetches nothing. Few slices are unrolled.
   void slices(const TileCopy& left, const TileCopy& right, const WarpProduct& work, double trips) {
-    e.open_loop(trips);
+    constexpr double kMostUnrolled = 16;
+    if (trips > kMostUnrolled) {
+      e.open_loop(trips - 1);
+      slice_with_next(left, right, work);
+      e.close_loop();
+    } else {
+      for (double i = 0; i + 1 < trips; ++i) slice_with_next(left, right, work);
+    }
+    emit_product(e, product, work, kFragments);
+    e.barrier();
+  }
+
+  void slice_with_next(const TileCopy& left, const TileCopy& right, const WarpProduct& work) {
     if (&left != &right) left.start(e, kLeft);
     right.start(e, kRight);
     e.address(6);
     emit_product(e, product, work, kFragments);
     land(left, right);
-    e.close_loop();
   }
 
   /// Maxima of rows meet in shared memory, and the probabilities are left there for the second product.

@@ -140,9 +140,9 @@ TEST_CASE("programs of attention are valid for any shape", "[cycle][attention]")
       const auto mode = pick(5);
       k.decode = mode == 1, k.backward = mode == 2, k.append = mode == 3;
       if (k.decode) k.seq_q = 1;
-      if (pick(4) == 1) {
-        k.math = DataType::fp32;
-        k.element_bytes = 4;
+      if (const auto type = pick(4); type <= 2) {
+        k.math = type == 1 ? DataType::fp32 : DataType::fp64;
+        k.element_bytes = bytes_per_element(k.math);
       }
       const auto made = generate_all(k, spec);
       for (const Part& part : made.parts) {
