@@ -102,6 +102,7 @@ struct Recurrent {
     const auto sums = e.tensor(tensor_of("gate sums", partial, false, true));
     Place w, s;
     w.per_cta[0] = offset(tile.rows * depth() * k.element_bytes);
+    w.per_cta[2] = offset(results() * depth() * k.element_bytes);
     w.per_trip[0] = s.per_trip[0] = offset(row);
     const TileCopy load_w(e, gpu, weights, rows * row, row, tile.warps, w);
     const TileCopy load_s(e, gpu, state, columns * row, row, tile.warps, s);

@@ -74,6 +74,18 @@ struct Sparse {
   /// Elements in flight: the compiler unrolls the walk by four.
   double unrolled() const { return std::clamp(std::floor(length()), 1.0, 4.0); }
 
+  /// Addresses of gathers for real tags: rows of an operand that fits L2 come again, of a larger one they do not while
+  /// L2 remembers them.
+  Access scattered(Access a) const {
+    constexpr std::int64_t kFar = 1000003 * 128;  // lines apart
+    const double bytes = e.program.tensors[a.tensor].unique_bytes;
+    const bool fits = bytes <= gpu.l2.capacity.value;
+    a.per_cta[0] = fits ? static_cast<std::int64_t>(bytes / d(e.program.grid[0])) : kFar;
+    a.per_warp = fits ? static_cast<std::int64_t>(bytes / kWarps) : 7 * kFar;
+    a.per_trip[0] = fits ? static_cast<std::int64_t>(bytes / length()) : 31 * kFar;
+    return a;
+  }
+
   double math_per_gather() const {
     return std::max(1.0, (product.op == Op::ffma || product.op == Op::dfma) ? 1.0 : kLanes / product.macs);
   }
@@ -86,7 +98,7 @@ struct Sparse {
     // A row's entries arrive in one request per 32: charged to each unrolled step in proportion.
     entries.l1_hit = std::clamp(1 - u / std::min(kLanes, std::max(u, length())), 0.0, 1.0);
     const auto entry = e.access(entries);
-    const auto gather = e.access(global_access(dense, 1, lanes_in_use() * k.element_bytes));
+    const auto gather = e.access(scattered(global_access(dense, 1, lanes_in_use() * k.element_bytes)));
     e.open_loop(1);
     e.mean_trips(length() / u, d(e.program.grid[0]));
     e.memory(Op::load_global, entry, 1, kEntry);
@@ -109,7 +121,7 @@ struct Sparse {
   /// A is stored by columns: each entry's share goes to its row of the result by an atomic.
   void scatter(double u) {
     e.math(product.op, u * math_per_gather(), Next::dependent);
-    e.memory(Op::atomic, e.access(global_access(result, 1, lanes_in_use() * k.element_bytes)), u);
+    e.memory(Op::atomic, e.access(scattered(global_access(result, 1, lanes_in_use() * k.element_bytes))), u);
   }
 
   /// SDDMM: the row of the left operand stays in registers; a dot product per stored element.
@@ -120,7 +132,7 @@ struct Sparse {
     const double request = std::min(width, kLanes * k.element_bytes);
     const double loads = std::max(1.0, std::ceil(width / request));
     const auto left = e.access(global_access(result, 1, request));
-    const auto right = e.access(global_access(dense, 1, request));
+    const auto right = e.access(scattered(global_access(dense, 1, request)));
     const auto entry = e.access(global_access(matrix, 1, u * k.index_bytes));
     Tensor out;
     out.name = "values";
@@ -153,7 +165,7 @@ struct Sparse {
     const double apart =
         std::max(1 / in_sector, -std::expm1(in_sector * std::log1p(-std::min(p, 1 - 1e-12))) / (in_sector * p));
     Access gather = global_access(dense, std::max(1.0, std::round(entries * std::min(1.0, apart))), k.element_bytes);
-    const auto column = e.access(gather);
+    const auto column = e.access(scattered(gather));
     const auto entry = e.access(global_access(matrix, 1, entries * entry_bytes()));
     const double columns = lanes_in_use(), at_once = std::min(4.0, columns);
     e.open_loop(1);
