@@ -51,7 +51,7 @@ Part stream_part(const Stream& s, const arch::GpuSpec& gpu) {
   out.written = true;
   out.cold = false;
   const Access store = warp_access(e.tensor(out), s.store_bytes, filled, kWarps);
-  gemm::emit_prologue(e, 0);
+  gemm::emit_prologue(e, 0, 1, gpu);
   e.address(2 * s.loads);
   e.memory(Op::load_global, e.access(load), s.loads, 0);
   e.wait(detail::bit(0)).math(Op::ffma, s.additions, detail::Next::dependent);
@@ -84,7 +84,7 @@ Part depthwise_part(const kernel::Launch& launch, const kernel::ConvKernel& kern
   Access tap = warp_access(image, p.element_bytes, filled, e.program.warps);
   // Taps of one row and of neighbouring rows are in L1 after the first.
   tap.l1_hit = std::clamp(1 - 1 / taps * std::max(1.0, d(p.stride[1]) * d(p.stride[2])), 0.0, 1.0);
-  gemm::emit_prologue(e, 0);
+  gemm::emit_prologue(e, 0, 1, gpu);
   const std::uint16_t trip = e.open_loop(taps);
   e.address(6);  // bounds and place of the tap
   tap.per_trip[trip] = static_cast<std::int64_t>(p.element_bytes);

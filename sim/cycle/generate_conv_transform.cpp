@@ -85,7 +85,7 @@ Part winograd_fused_part(const kernel::Launch& launch, const kernel::ConvKernel&
   // A thread transforms one tile and one filter a step and stores 16 points of each.
   feed.a = {quad, kPoints / 4, 0, 32};
   feed.b = {quad, kPoints / 4, 0, 28};
-  gemm::emit_prologue(e, group.count);
+  gemm::emit_prologue(e, group.count, gemm::requests_per_step(p), gpu);
   gemm::emit_main_loop(e, p, group, kStep, feed);
 
   // Points of a tile meet in shared memory: four results of 16 points per thread, 24 additions each.

@@ -130,8 +130,11 @@ struct Feed {
 
 /// First loads, the k loop and its drain. Scoreboards 0 and 1: fragments; 2 to 5: operands on their way.
 void emit_main_loop(Emitter& e, const Product& p, const Group& group, int groups, const Feed& feed);
-/// Addresses, bounds, cleared accumulators: what a CTA does before its first load.
-void emit_prologue(Emitter& e, double accumulators);
+/// What a CTA does before its first load: arguments from constant memory, which a kernel's first CTA on an SM fetches
+/// from L2; its place; address and bounds of each of a warp's requests in a step; cleared accumulators.
+void emit_prologue(Emitter& e, double accumulators, double requests, const arch::GpuSpec& gpu);
+/// Requests of a warp for both operands in a step.
+double requests_per_step(const Product& p);
 /// The block of an operand in one step of the k loop.
 Block step_block(const Operand& operand, double tile_k, double k_filled);
 

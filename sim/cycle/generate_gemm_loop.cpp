@@ -190,12 +190,33 @@ class MainLoop {
 
 }  // namespace
 
-void emit_prologue(Emitter& e, double accumulators) {
+void emit_prologue(Emitter& e, double accumulators, double requests, const arch::GpuSpec& gpu) {
   constexpr double kSpecialRegister = 20;  // cycles until S2R has the thread's index
+  constexpr double kArguments = 512;
+  Tensor arguments;
+  arguments.name = "arguments";
+  arguments.unique_bytes = arguments.wave_bytes = kArguments;
+  arguments.cold = false;
+  Access fetch = detail::global_access(e.tensor(arguments), 1, 32);
+  const double ctas_per_sm = static_cast<double>(e.program.ctas()) / std::max(1.0, static_cast<double>(gpu.sm.count));
+  fetch.l1_hit = 1 - 1 / (std::max(1.0, ctas_per_sm) * e.program.warps);
+  e.memory(Op::load_global, e.access(fetch), 1, 0);
   e.stalled(Op::alu, 3, kSpecialRegister);
+  e.wait(detail::bit(0));
   for (int i = 0; i < 4; ++i) e.math(Op::imad, 4, detail::Next::dependent);
   for (int i = 0; i < 4; ++i) e.math(Op::alu, 10, detail::Next::dependent);
+  // Address, two bounds each for this step and the last one, and their place in a mask.
+  e.math(Op::imad, requests);
+  e.math(Op::alu, 6 * requests, detail::Next::dependent);
   e.math(Op::alu, accumulators / 2);  // cleared two at a time
+}
+
+double requests_per_step(const Product& p) {
+  const auto of = [&](const Operand& o) {
+    const double bytes = o.element * o.tile * p.tile.tile_k;
+    return std::ceil(bytes / (32 * std::max(o.widest, 0.5) * std::max(1, p.tile.warps)));
+  };
+  return of(p.a) + of(p.b);
 }
 
 void emit_main_loop(Emitter& e, const Product& p, const Group& group, int groups, const Feed& feed) {

@@ -102,7 +102,7 @@ Program simt_program(const Product& p, const arch::GpuSpec& gpu) {
   Feed feed;
   feed.a = tile_store(e, p.a, element, p.tile.tile_k, e.program.warps);
   feed.b = tile_store(e, p.b, element, p.tile.tile_k, e.program.warps);
-  emit_prologue(e, outputs);
+  emit_prologue(e, outputs, requests_per_step(p), gpu);
   emit_main_loop(e, p, group, groups, feed);
 
   const Op add = math.op == Op::hfma2 || math.op == Op::dfma ? math.op : Op::ffma;

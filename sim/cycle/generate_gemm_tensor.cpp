@@ -52,7 +52,7 @@ class TensorKernel {
     feed.a = tile_store(p_.a, p_.a.element);
     feed.b = tile_store(p_.b, p_.b.element);
     const Group group = group_of_k();
-    emit_prologue(e_, accumulators);
+    emit_prologue(e_, accumulators, requests_per_step(p_), gpu_);
     emit_main_loop(e_, p_, group, groups, feed);
     if (p_.stores) store_tile(accumulators);
     return e_.finish();
@@ -171,7 +171,7 @@ Program gemv_program(const Product& p, const arch::GpuSpec& gpu) {
   const double filled = k / (trips * k_lane * kLanes);
   const std::uint16_t weights = e.tensor(p.b.tensor);
   const std::uint16_t activations = e.tensor(p.a.tensor);
-  emit_prologue(e, 2 * rows);
+  emit_prologue(e, 2 * rows, 2, gpu);
   const std::uint16_t loop = e.open_loop(trips);
   Access w = detail::global_access(weights, 1, std::max(1.0, kLanes * kQuad * filled));
   w.per_trip[loop] = static_cast<std::int64_t>(kLanes * kQuad);

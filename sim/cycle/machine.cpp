@@ -20,6 +20,13 @@ constexpr double kLine = 128;
 constexpr double kTagLines = 4;
 constexpr double kLeastL1 = 4.0 * 1024;  ///< Bytes that are left for data under way, whatever shared memory takes.
 // What-ifs may be wild; times stay finite and far from overflow.
+/// Bytes that an SM stores over those that it loads per cycle: stores that stay in A100's L2 reach 2.6 TB/s, 17 bytes
+/// of the port's 64 (A40 15, GH200 18: two SMs share 32 bytes) [RRZE] gpu-l2-stream.
+constexpr double kStoreShare = 17.0 / 64;
+/// Seconds between two activations in one of the two pseudo-channels of a channel of HBM2, tRRD [RAMU]: rows of a
+/// matrix that are read 32 bytes at a time open a row of DRAM each.
+constexpr double kActivation = 4e-9;
+constexpr double kPseudoChannels = 2;
 constexpr double kMostCycles = 1e6;  ///< Of a memory latency and of an instruction on its pipe.
 constexpr double kLeastCycles = 1e-3;
 constexpr double kLeastRate = 1e-3, kMostRate = 1e9;  ///< Bytes per cycle.
@@ -180,6 +187,12 @@ void set_memory(Machine& m, const arch::GpuSpec& gpu, Hertz clock) {
   m.dram_bytes_per_cycle = rate(dram.peak_bandwidth.value / clock.value);
   m.dram_latency = std::max(bounded(dram.idle_latency * clock), m.l2_latency);
   m.dram_channels = dram.channels;
+  // V100 stores matrices whose rows end inside sectors at 0.43 TB/s, others at 0.79: five sectors written and two read
+  // for four. A100 stores both at 1.5 [NEUDATA] products with k below 8.
+  m.fills_cut_sectors = gpu.architecture == Architecture::volta;
+  if (dram.technology.starts_with("HBM")) {
+    m.dram_visit_bytes = dram.peak_bandwidth.value / std::max(1, dram.channels) * kActivation / kPseudoChannels;
+  }
   // The boards' efficiency is that of streams that read and write; reading alone turns no bus around.
   m.dram_mixed_share = std::max(dram.stream_efficiency, kLeastShare);
   const double reading = std::min(1 - dram.refresh_share, dram.stream_efficiency + dram.turnaround_share);
@@ -210,6 +223,7 @@ Machine make_machine(const arch::GpuSpec& gpu, Hertz clock, const Program& progr
   m.data_bytes = data_bytes(gpu);
   m.l1_bytes = l1_beside(gpu, program);
   m.port_bytes = rate(p.l2_port_bytes_per_cycle);
+  m.store_bytes = rate(kStoreShare * p.l2_port_bytes_per_cycle);
   set_memory(m, gpu, clock);
   m.kernel_start = (p.kernel_start * clock).value;
   return m;

@@ -36,6 +36,7 @@ struct Machine {
   double data_bytes = 128;  ///< Per cycle: shared memory and L1 data, one stage.
   double l1_bytes = 0;      ///< Capacity left beside shared memory: bounds what is in flight.
   double port_bytes = 64;   ///< L2 to one SM, per cycle.
+  double store_bytes = 64;  ///< One SM to L2: what stores carry.
 
   // Behind the SM: whole GPU.
   double l2_bytes_per_cycle = 0, l2_latency = 0, l2_far_latency = 0, l2_capacity = 0;
@@ -43,8 +44,10 @@ struct Machine {
   double dram_bytes_per_cycle = 0;  ///< At the pins.
   double dram_latency = 0;          ///< From issue to data, a row miss in an idle channel.
   int dram_channels = 1;
-  double dram_read_share = 1;   ///< Of the pin rate: refresh and row misses of a long read.
-  double dram_mixed_share = 1;  ///< The same with half writes: bus turnarounds too.
+  double dram_read_share = 1;      ///< Of the pin rate: refresh and row misses of a long read.
+  double dram_mixed_share = 1;     ///< The same with half writes: bus turnarounds too.
+  bool fills_cut_sectors = false;  ///< L2 reads a sector from DRAM before a part of it is written.
+  double dram_visit_bytes = 0;  ///< A visit to a row of DRAM takes a channel as long as these, however little it moves.
 
   double kernel_start = 0;  ///< Cycles from the start of a kernel to the first instruction of its first CTA.
 };

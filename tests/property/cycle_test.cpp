@@ -171,7 +171,7 @@ TEST_CASE("memory without latency and limits leaves no memory stall", "[property
     constexpr double kEndless = 1e18;
     m.queue_entries = 1 << 16;
     m.port_interval = 0;
-    m.tag_lines = m.data_bytes = m.l1_bytes = m.port_bytes = kEndless;
+    m.tag_lines = m.data_bytes = m.l1_bytes = m.port_bytes = m.store_bytes = kEndless;
     m.l2_bytes_per_cycle = m.dram_bytes_per_cycle = kEndless;
     m.l1_latency = m.l2_latency = m.l2_far_latency = m.dram_latency = 0;
     const Counters c = simulate(p, m, o).counters;

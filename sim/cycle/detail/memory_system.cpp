@@ -61,16 +61,17 @@ double MemorySystem::l2_start(std::uint64_t address, double bytes, double at, Co
   return slice.take(at, service);
 }
 
-double MemorySystem::dram_start(std::uint64_t address, double bytes, bool write, double at, Counters& counters) {
+double MemorySystem::dram_start(const LineRequest& request, double bytes, bool write, double at, Counters& counters) {
   (write ? written_bytes_ : read_bytes_) += bytes;
   (write ? counters.dram_write_bytes : counters.dram_read_bytes) += bytes;
   // Turnarounds are most frequent when half the bytes are written.
   const double written = written_bytes_ / (read_bytes_ + written_bytes_);
   const double mixed = 2 * std::min(written, 1 - written);
   const double share = machine_.dram_read_share + mixed * (machine_.dram_mixed_share - machine_.dram_read_share);
-  const double service = bytes / (channel_rate_ * share);
+  const double taken = request.alone ? std::max(bytes, machine_.dram_visit_bytes) : bytes;
+  const double service = taken / (channel_rate_ * share);
   Server& channel =
-      channels_.size() == 1 ? channels_[0] : channels_[server_of(address >> kChannelShift, channels_.size())];
+      channels_.size() == 1 ? channels_[0] : channels_[server_of(request.address >> kChannelShift, channels_.size())];
   counters.dram_busy += bytes / channel_rate_ / static_cast<double>(channels_.size());
   return channel.take(at, service) + service;
 }
@@ -92,7 +93,7 @@ double MemorySystem::read(const LineRequest& request, double at, Counters& count
     return start + machine_.l2_far_latency;
   }
   const double to_dram = machine_.l2_latency / 2;  // Half of a hit's time is the way there.
-  const double served = dram_start(request.address, bytes, false, start + to_dram, counters);
+  const double served = dram_start(request, bytes, false, start + to_dram, counters);
   return served + std::max(0.0, machine_.dram_latency - to_dram);
 }
 
@@ -107,7 +108,11 @@ double MemorySystem::write(const LineRequest& request, double at, Counters& coun
     counters.l2_hit_sectors += request.sectors;
     return start + to_l2;
   }
-  return dram_start(request.address, bytes, true, start + to_l2, counters);
+  double arrives = start + to_l2;
+  if (machine_.fills_cut_sectors && request.cut > 0) {
+    arrives = dram_start(request, kSector * request.cut, false, arrives, counters);
+  }
+  return dram_start(request, bytes, true, arrives, counters);
 }
 
 }  // namespace voltaic::cycle::detail

@@ -21,6 +21,8 @@ struct LineRequest {
   std::uint64_t address = 0;
   int sectors = 4;
   std::uint16_t tensor = 0;
+  bool alone = false;  ///< Its neighbours in DRAM are not asked for at the same time.
+  double cut = 0;      ///< Sectors of which a part is written.
 };
 
 /// One server in virtual time: requests come in nearly the order of their arrival. What arrives before the end of the
@@ -80,7 +82,7 @@ class MemorySystem {
     double miss_share = 0, far_share = 0, write_back_share = 0;
   };
   double l2_start(std::uint64_t address, double bytes, double at, Counters& counters);
-  double dram_start(std::uint64_t address, double bytes, bool write, double at, Counters& counters);
+  double dram_start(const LineRequest& request, double bytes, bool write, double at, Counters& counters);
   bool missing(const LineRequest& request, TensorState& tensor, bool write);
 
   const Machine& machine_;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "sim/cycle/detail/memory_unit.hpp"
 
+#include <cmath>
+
 namespace voltaic::cycle::detail {
 namespace {
 
 constexpr double kSector = 32;
+constexpr std::int64_t kLineBytes = 128;
 
 /// Sectors of line `i` of an access: whole lines first, what is left in the last.
 int sectors_of(const Access& access, int line) {
@@ -26,7 +29,10 @@ MemoryUnit::Times MemoryUnit::global(int partition, double at, Op op, std::uint1
     // An atomic's result makes the way back from L2.
     return {start + passes, op == Op::atomic ? done + machine_.l2_latency / 2 : done};
   }
-  const double done = read_lines(access, index, start, address, counters);
+  // Lines apart are rows of a matrix, each in another row of DRAM. Asynchronous copies have L2 fetch whole lines
+  // (LDGSTS with LTC128B), so that the steps that follow find theirs.
+  const bool alone = op != Op::copy_async && access.lines > 1 && access.line_stride != kLineBytes;
+  const double done = read_lines(access, index, start, address, alone, counters);
   // What comes back passes the data stage on its way to registers or shared memory.
   take_data(start, access.wavefronts, counters);
   const double there = std::max(done, data_free_ - pass() + machine_.l1_latency);
@@ -34,7 +40,7 @@ MemoryUnit::Times MemoryUnit::global(int partition, double at, Op op, std::uint1
   return {start, there};
 }
 
-double MemoryUnit::read_lines(const Access& access, std::size_t index, double start, std::uint64_t address,
+double MemoryUnit::read_lines(const Access& access, std::size_t index, double start, std::uint64_t address, bool alone,
                               Counters& counters) {
   double done = 0;
   counters.l1_sectors += access.sectors;
@@ -52,7 +58,7 @@ double MemoryUnit::read_lines(const Access& access, std::size_t index, double st
     const double sent = std::max(room, in_free_);
     in_free_ = sent + bytes / machine_.port_bytes;
     const auto place = address + static_cast<std::uint64_t>(line * access.line_stride);
-    const double back = behind_.read({place, sectors, access.tensor}, sent, counters);
+    const double back = behind_.read({place, sectors, access.tensor, alone}, sent, counters);
     loads_.add(back, bytes);
     done = std::max(done, back);
   }
@@ -61,6 +67,9 @@ double MemoryUnit::read_lines(const Access& access, std::size_t index, double st
 
 double MemoryUnit::write_lines(const Access& access, double start, std::uint64_t address, Counters& counters) {
   double done = start;
+  // A run that begins inside a sector ends inside one: two are cut for one that it touches beyond its bytes.
+  const double whole = std::floor(access.bytes / kSector);
+  const double cut = std::clamp(2 * (access.sectors - whole) / std::max<double>(access.sectors, 1), 0.0, 1.0);
   for (int line = 0; line < access.lines; ++line) {
     const int sectors = sectors_of(access, line);
     if (sectors == 0) continue;
@@ -68,9 +77,9 @@ double MemoryUnit::write_lines(const Access& access, double start, std::uint64_t
     const double room = stores_.room_at(bytes, start);
     tag_free_ = std::max(tag_free_, room);
     const double sent = std::max(room, out_free_);
-    out_free_ = sent + bytes / machine_.port_bytes;
+    out_free_ = sent + bytes / machine_.store_bytes;
     const auto place = address + static_cast<std::uint64_t>(line * access.line_stride);
-    const double taken = behind_.write({place, sectors, access.tensor}, sent, counters);
+    const double taken = behind_.write({place, sectors, access.tensor, false, cut * sectors}, sent, counters);
     stores_.add(taken, bytes);
     done = std::max(done, taken);
   }

@@ -112,7 +112,8 @@ class MemoryUnit {
     q.enter(start);
     return start;
   }
-  double read_lines(const Access& access, std::size_t index, double start, std::uint64_t address, Counters& counters);
+  double read_lines(const Access& access, std::size_t index, double start, std::uint64_t address, bool alone,
+                    Counters& counters);
   double write_lines(const Access& access, double start, std::uint64_t address, Counters& counters);
 
   static constexpr double kPass = 128;  ///< Bytes of a wavefront.
