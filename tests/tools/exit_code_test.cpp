@@ -39,6 +39,14 @@ TEST_CASE("usage errors exit 2 and name the nearest right word", "[commands][err
   check_refusal("compare bert-large --gpu v100-sxm2-16gb", 2, "two or more");
   check_refusal("sweep bert-large --batch 8:1:1", 2, "backwards");
   check_refusal("sweep bert-large --batch 1:9", 2, "step");
+  check_refusal("predict bert-large --engine cylce", 2, "cycle");
+  check_refusal("predict bert-large --sample full", 2, "--engine cycle");
+  check_refusal("predict bert-large --engine cycle --sample some", 2, "steady or full");
+  check_refusal("predict bert-large --engine roofline --l2 tags", 2, "--engine cycle");
+  check_refusal("explain op:relu,rows=64,cols=64 --trace-cycles 0:9 --trace x.json", 2, "--engine cycle");
+  check_refusal("explain op:relu,rows=64,cols=64 --engine cycle --trace-cycles 9:0 --trace x.json", 2, "FROM:TO");
+  check_refusal("explain op:relu,rows=64,cols=64 --engine cycle --trace-cycles 0:9", 2, "--trace FILE");
+  check_refusal("validate --measured tests/golden/kernels_sample.csv --sample full", 2, "--engine cycle");
   check_refusal("schema nothing", 2, "predict");
   check_refusal("list planets", 2, "gpus");
 }
@@ -59,7 +67,7 @@ TEST_CASE("bad files exit 3 and name file and place", "[commands][errors]") {
 TEST_CASE("what is not built or not possible exits 4 by name", "[commands][errors]") {
   for (const char* name : {"scale", "plan", "serve", "import"})
     check_refusal(std::string(name) + " bert-large", 4, name);
-  check_refusal("predict bert-large --engine cycle", 4, "cycle");
+  check_refusal("predict bert-large --engine cycle --gpu h100-sxm5-80gb", 4, "Volta, Turing and Ampere");
   check_refusal("predict bert-large --sparsity 2:4 --gpu v100-sxm2-16gb", 4, "v100-sxm2-16gb has no 2:4");
   check_refusal("predict bert-large --sparsity 2:4 --gpu t4", 4, "int8 (tensor cores)");
   check_refusal("predict bert-large --sparsity 2:4 --mode training", 4, "training");

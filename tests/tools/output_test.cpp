@@ -42,6 +42,8 @@ TEST_CASE("every command's JSON meets its schema", "[commands][schema]") {
   check_schema("predict", "predict resnet50 --mode training --batch 16 --gpu v100-sxm2-16gb --json");
   check_schema("predict", "predict op:copy,bytes=1GiB --json");
   check_schema("explain", "explain gpt2-large --seq 128 --json");
+  check_schema("explain", "explain op:matmul,m=1024,n=1024,k=1024 --engine cycle --json");
+  check_schema("compare", "compare bert-large --engine analytic,cycle --json");
   check_schema("compare", "compare bert-large --gpu v100-sxm2-16gb,a100-sxm4-40gb --json");
   check_schema("compare", "compare bert-large --sparsity none,2:4 --json");
   check_schema("sweep", "sweep resnet50 --batch 1:8:*2 --json");

@@ -9,9 +9,9 @@ namespace voltaic::cycle::detail {
 namespace {
 
 constexpr double kSteady = 0.01;     ///< Cycles per trip may differ by this share between samples.
-constexpr std::int64_t kShort = 12;  ///< Loops up to this many trips run whole.
-constexpr std::int64_t kFirst = 4;   ///< Trips of the first sample of longer ones.
-constexpr std::int64_t kShortWaves = 4;
+constexpr std::int64_t kShort = 40;  ///< Loops up to this many trips run whole.
+constexpr std::int64_t kFirst = 16;   ///< Trips of the first sample of longer ones.
+constexpr std::int64_t kShortWaves = 8;
 
 double length(const Counters& a, const Counters& b) {
   return b.cycles - a.cycles;
@@ -102,9 +102,9 @@ void Extrapolation::sample(const Extent& extent, const Extent& most, std::int64_
   const auto queue = static_cast<std::int64_t>(extent[kQueue]);
   const bool long_queue = queue > kShortWaves * wave;
   const std::int64_t rest = queue % wave;  // The last wave is as ragged in every sample.
-  base_[kQueue] = long_queue ? wave + rest : queue;
+  base_[kQueue] = long_queue ? 2 * wave + rest : queue;
   for (const std::size_t l : long_loops) add_axis(l, extent[l], 0, kFirst);
-  if (long_queue) add_axis(kQueue, extent[kQueue], rest, wave);
+  if (long_queue) add_axis(kQueue, extent[kQueue], rest, 2 * wave);
   for (const Axis& axis : axes_) base_[axis.place] = axis.low;
 }
 
