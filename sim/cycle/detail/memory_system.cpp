@@ -68,7 +68,7 @@ double MemorySystem::dram_start(const LineRequest& request, double bytes, bool w
   const double written = written_bytes_ / (read_bytes_ + written_bytes_);
   const double mixed = 2 * std::min(written, 1 - written);
   const double share = machine_.dram_read_share + mixed * (machine_.dram_mixed_share - machine_.dram_read_share);
-  const double taken = request.alone ? std::max(bytes, machine_.dram_visit_bytes) : bytes;
+  const double taken = std::max(bytes, request.visits * machine_.dram_visit_bytes);
   const double service = taken / (channel_rate_ * share);
   Server& channel =
       channels_.size() == 1 ? channels_[0] : channels_[server_of(request.address >> kChannelShift, channels_.size())];

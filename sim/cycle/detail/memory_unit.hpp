@@ -112,7 +112,7 @@ class MemoryUnit {
     q.enter(start);
     return start;
   }
-  double read_lines(const Access& access, std::size_t index, double start, std::uint64_t address, bool alone,
+  double read_lines(const Access& access, std::size_t index, double start, std::uint64_t address, double visits,
                     Counters& counters);
   double write_lines(const Access& access, double start, std::uint64_t address, Counters& counters);
 
