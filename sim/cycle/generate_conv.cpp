@@ -85,27 +85,30 @@ Part depthwise_part(const kernel::Launch& launch, const kernel::ConvKernel& kern
   // Taps of one row and of neighbouring rows are in L1 after the first.
   tap.l1_hit = std::clamp(1 - 1 / taps * std::max(1.0, d(p.stride[1]) * d(p.stride[2])), 0.0, 1.0);
   gemm::emit_prologue(e, 0, 1, gpu);
-  const std::uint16_t trip = e.open_loop(taps);
-  e.address(6);  // bounds and place of the tap
+  // Kernels for the usual filters have their taps unrolled: all loads are under way at once.
+  constexpr double kMostUnrolled = 25;
+  const double at_once = taps <= kMostUnrolled ? taps : 1;
+  const std::uint16_t trip = e.open_loop(taps / at_once);
+  e.address(6 * at_once);  // bounds and place of each tap
   tap.per_trip[trip] = static_cast<std::int64_t>(p.element_bytes);
-  e.memory(Op::load_global, e.access(tap), 1, 0);
+  e.memory(Op::load_global, e.access(tap), at_once, 0);
   if (wgrad) {
     Access grad = warp_access(tensor("output", bytes.output, false), p.element_bytes, filled, e.program.warps);
-    grad.l1_hit = std::clamp(1 - 1 / taps, 0.0, 1.0);
+    grad.l1_hit = std::clamp(1 - at_once / taps, 0.0, 1.0);
     e.memory(Op::load_global, e.access(grad), 1, 1);
   } else {
     Access weight = detail::global_access(tensor("weights", bytes.weights, false), 1, p.element_bytes);
     weight.l1_hit = 1 - 1.0 / e.program.warps;
-    e.memory(Op::load_global, e.access(weight), 1, 1);
+    e.memory(Op::load_global, e.access(weight), at_once, 1);
   }
-  e.wait(detail::bit(0) | detail::bit(1)).math(Op::ffma, 1, detail::Next::dependent);
-  if (wgrad) {  // the warp's sum of this tap
+  e.wait(detail::bit(0) | detail::bit(1)).math(Op::ffma, at_once, detail::Next::dependent);
+  if (wgrad) {  // the warp's sum of each tap
     for (int i = 0; i < 5; ++i) {
-      e.variable(Op::shuffle, 1, 2);
-      e.wait(detail::bit(2)).math(Op::ffma, 1, detail::Next::dependent);
+      e.variable(Op::shuffle, at_once, 2);
+      e.wait(detail::bit(2)).math(Op::ffma, at_once, detail::Next::dependent);
     }
-    Access sum = detail::global_access(tensor("weights", bytes.weights, true), 1, 4);
-    e.memory(Op::atomic, e.access(sum));
+    const Access sum = detail::global_access(tensor("weight gradient", bytes.weights, true), 1, 4);
+    e.memory(Op::atomic, e.access(sum), at_once);
   }
   e.close_loop();
   if (!wgrad) {
