@@ -9,13 +9,12 @@ using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 using nlohmann::json;
 using voltaic::test::Outcome;
-using voltaic::test::voltaic;
 
 namespace {
 
 json answer(const std::string& arguments) {
   INFO("voltaic " << arguments);
-  const Outcome o = voltaic(arguments + " --json --quiet");
+  const Outcome o = ::voltaic::test::voltaic(arguments + " --json --quiet");
   INFO(o.err);
   REQUIRE(o.code == 0);
   return json::parse(o.out);
@@ -32,8 +31,8 @@ double kernel_time(const json& document) {
 TEST_CASE("the cycle engine answers the same bytes on one thread and on all", "[commands][cycle]") {
   for (const char* request : {"predict resnet50 --batch 4 --engine cycle --json",
                               "explain bert-large --seq 64 --engine cycle --kernel encoder.0.attn --json"}) {
-    const Outcome one = voltaic(std::string(request) + " --jobs 1");
-    const Outcome all = voltaic(request);
+    const Outcome one = ::voltaic::test::voltaic(std::string(request) + " --jobs 1");
+    const Outcome all = ::voltaic::test::voltaic(request);
     CHECK(one.code == all.code);
     CHECK(one.out == all.out);
   }
@@ -92,8 +91,8 @@ TEST_CASE("a sample of a kernel takes the time of the whole on a small GPU", "[c
 
 TEST_CASE("a trace of warps covers the cycles that were asked for", "[commands][cycle]") {
   const auto file = voltaic::test::scratch() / "warps.json";
-  const Outcome o = voltaic("explain op:matmul,m=1024,n=1024,k=1024 --engine cycle --quiet --trace '" + file.string() +
-                            "' --trace-cycles 2000:2500");
+  const Outcome o = ::voltaic::test::voltaic("explain op:matmul,m=1024,n=1024,k=1024 --engine cycle --quiet --trace '" +
+                                             file.string() + "' --trace-cycles 2000:2500");
   CHECK(o.code == 0);
   const json trace = json::parse(voltaic::test::read_file(file));
   double first = 1e18, last = 0;
@@ -112,5 +111,6 @@ TEST_CASE("validate holds a drawn part of a table against the cycle engine, the 
   const json j = answer(request);
   CHECK(j["request"]["engine"] == "cycle");
   for (const auto& group : j["result"]["groups"]) CHECK(group["rows"].get<int>() <= 4);  // fit and report rows
-  CHECK(voltaic(request + " --csv --quiet --jobs 1").out == voltaic(request + " --csv --quiet").out);
+  const Outcome one = ::voltaic::test::voltaic(request + " --csv --quiet --jobs 1");
+  CHECK(one.out == ::voltaic::test::voltaic(request + " --csv --quiet").out);
 }
