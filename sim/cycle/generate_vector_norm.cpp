@@ -13,8 +13,53 @@ using kernel::VectorKind;
 constexpr double kLanes = 32;
 /// Welford's update: the count's reciprocal (MUFU.RCP, Newton, check), the distance, mean and sum of squares.
 constexpr ElementWork kWelford{7, 2, 0, 1, 1};
-/// Two of them joined: a division more.
-constexpr double kJoin = 14;
+/// The update of mean and sum of squares by `n` elements, each after the one before.
+void welford(VectorBuilder& b, double n) {
+  for (double i = 0; i < std::round(n); ++i) {
+    b.chain(Op::ffma, 1);
+    b.reciprocal(1);
+    b.chain(Op::ffma, 4);
+  }
+}
+
+/// Two partial results made one: weights from counts, means, squares.
+void join(VectorBuilder& b) {
+  b.chain(Op::ffma, 1);
+  b.e.math(Op::ffma);
+  b.e.stalled(Op::alu, 1, b.e.latency(Op::alu) + b.gpu.pipeline.branch_latency.value);  // Counts of zero.
+  b.reciprocal(1);
+  b.e.math(Op::ffma, 4);
+  b.chain(Op::ffma, 4);
+}
+
+/// Mean, squares and count of a CTA: shuffles in warps, then halves of the warps hand theirs to the others.
+void fold_moments(VectorBuilder& b) {
+  for (double width = 1; width < kLanes; width *= 2) {
+    b.e.variable(Op::shuffle, 3, kExchange);
+    b.e.wait(bit(kExchange));
+    join(b);
+  }
+  if (b.warps <= 1) return;
+  const std::uint16_t one = b.e.access(shared_access(4));
+  for (int half = static_cast<int>(b.warps + 1) / 2; half > 0; half = half == 1 ? 0 : (half + 1) / 2) {
+    b.e.only_warps(half);  // As many write as read.
+    b.e.memory(Op::store_shared, one, 3);
+    b.e.all_warps();
+    b.e.barrier();
+    b.e.only_warps(half);
+    b.e.memory(Op::load_shared, one, 3, kExchange);
+    b.e.wait(bit(kExchange));
+    join(b);
+    b.e.all_warps();
+    b.e.barrier();
+  }
+  b.e.only_warps(1);
+  b.e.memory(Op::store_shared, one, 2);
+  b.e.all_warps();
+  b.e.barrier();
+  b.e.memory(Op::load_shared, one, 2, kExchange);
+  b.e.wait(bit(kExchange)).math(Op::ffma, 1, Next::dependent);
+}
 
 struct Row {
   double rows_per_cta = 1, bytes = 0, steps = 1;
@@ -38,7 +83,7 @@ Row row_of(const VectorBuilder& b) {
   return r;
 }
 
-bool welford(VectorKind kind) {
+bool gathers_moments(VectorKind kind) {
   return kind == VectorKind::layer_norm || kind == VectorKind::half_layer_norm || kind == VectorKind::batch_norm;
 }
 
@@ -47,19 +92,29 @@ bool welford(VectorKind kind) {
 Part norm_rows(const kernel::Launch& launch, const kernel::VectorKernel& kernel, const arch::GpuSpec& gpu) {
   VectorBuilder b(launch, kernel, gpu, 32);
   const Row row = row_of(b);
-  const bool forward = !kernel.backward && welford(kernel.kind);
+  const bool forward = !kernel.backward && gathers_moments(kernel.kind);
   const bool turns = row.rows_per_cta > 1 + 1e-9;
   b.grid_stride(false);
   b.prologue(16);
+  b.misaligned(std::fmod(static_cast<double>(kernel.cols) * kernel.element_bytes, 32) != 0);
   if (turns) b.open(std::ceil(row.rows_per_cta));
   const ElementWork sums{3, 0, 0, 0, 1}, result{3, 1, 0, 0, 1};
   const ElementWork gather = forward ? kWelford : sums;
   b.open(row.steps);
   b.e.address(2);
   b.load(b.read, row.vector);
-  b.compute(b.per_thread(), gather);
+  if (forward) {
+    b.e.wait(bit(kLoads));
+    welford(b, std::ceil(b.per_thread() - 1e-9));
+  } else {
+    b.compute(b.per_thread(), gather);
+  }
   b.close();
-  b.cta_fold(forward ? 3 : 2, forward ? kJoin / 3 : 1);
+  if (forward) {
+    fold_moments(b);
+  } else {
+    b.cta_fold(2);
+  }
   b.e.variable(Op::mufu, 1, kSpecial);
   b.e.wait(bit(kSpecial)).math(Op::ffma, 2, Next::dependent);
   b.open(row.steps);

@@ -15,8 +15,73 @@ ElementWork exponential() {
   return function_work("exp") + ElementWork{1, 0, 0, 0, 1};  // less the maximum
 }
 
-/// By the row's sum, whose reciprocal is there already: Newton's steps and the check of each quotient.
-constexpr ElementWork kQuotient{5, 2, 0, 0, 1};
+constexpr ElementWork kQuotient{5, 3, 0, 2, 1};  ///< What a division counts.
+
+constexpr ElementWork kFold{1, 0, 0, 0, 1};
+
+/// How a CTA walks along a row: what lies before the first whole vector one element to a thread, then vectors while all
+/// threads have one, then the rest one element to a thread again.
+struct RowSteps {
+  double cols = 1, threads = 32;
+  double vectors = 0, singles = 0;
+  double in_vectors = 0;  ///< Share of the row.
+};
+
+constexpr double kVector = 4;  ///< Elements.
+
+RowSteps steps_of(const kernel::VectorKernel& kernel, double threads) {
+  constexpr double kMeanShift = 2;  // elements from a vector's start to the row's
+  RowSteps r;
+  r.cols = static_cast<double>(std::max<std::int64_t>(kernel.cols, 1));
+  r.threads = threads;
+  const bool aligned = kernel.cols % 4 == 0;
+  const double head = aligned ? 0 : std::min(r.cols, threads - kMeanShift);
+  const double vectors = std::floor((r.cols - head) / (kVector * threads));
+  const double tail = r.cols - head - vectors * kVector * threads;
+  r.vectors = vectors;
+  r.singles = (aligned ? 0 : 1) + std::ceil(tail / threads);
+  r.in_vectors = vectors * kVector * threads / r.cols;
+  return r;
+}
+
+/// What is left of a row's length after whole steps: an integer division by way of a reciprocal.
+void remainder(VectorBuilder& b) {
+  constexpr int kSteps = 8;  // products and corrections that depend on each other
+  b.e.variable(Op::convert, 2, kSpecial);
+  b.e.wait(bit(kSpecial)).variable(Op::mufu, 1, kSpecial);
+  b.e.wait(bit(kSpecial)).variable(Op::convert, 1, kSpecial);
+  b.e.wait(bit(kSpecial));
+  for (int i = 0; i < kSteps; ++i) b.e.math(Op::imad, 1, Next::dependent);
+}
+
+/// The fold over a CTA: the first lanes add up a warp's values each, which lie in one bank, then one thread the sums.
+void fold_in_columns(VectorBuilder& b) {
+  const std::uint16_t own = b.e.access(shared_access(4 * kLanes));
+  const std::uint16_t column = b.e.access(shared_access(4 * b.warps, b.warps));
+  const std::uint16_t one = b.e.access(shared_access(4));
+  const auto add_up = [&b](std::uint16_t access, double values, double together) {
+    for (double done = 0; done < values; done += together) {
+      b.e.memory(Op::load_shared, access, together, kExchange);
+      b.e.wait(bit(kExchange));
+      for (double i = 0; i < together; ++i) b.e.math(Op::ffma, 1, Next::dependent);
+    }
+  };
+  b.e.barrier();
+  b.e.memory(Op::store_shared, own);
+  b.e.barrier();
+  b.e.only_warps(1);
+  add_up(column, kLanes, kLanes);
+  b.e.memory(Op::store_shared, one);
+  b.e.all_warps();
+  b.e.barrier();
+  b.e.only_warps(1);
+  add_up(one, b.warps, std::min(b.warps, 4.0));
+  b.e.memory(Op::store_shared, one);
+  b.e.all_warps();
+  b.e.barrier();
+  b.e.memory(Op::load_shared, one, 1, kExchange);
+  b.e.wait(bit(kExchange)).math(Op::alu, 1, Next::dependent);
+}
 
 double padded(std::int64_t cols) {
   return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(cols, 1, 1 << 30))));
@@ -49,7 +114,11 @@ Part softmax_in_warps(const kernel::Launch& launch, const kernel::VectorKernel& 
   b.compute(held, kernel.backward ? ElementWork{2, 0, 0, 0, 1} : one);
   b.warp_fold(batch, lanes);
   const double real = b.per_thread();
-  b.compute(kernel.backward ? real : held, kernel.backward ? one : kQuotient, 0);
+  if (kernel.backward) {
+    b.compute(real, one, 0);
+  } else {
+    b.divide(held);
+  }
   b.compute(real, b.work_left(fixed), 0);
   b.e.address(held);
   b.store(b.written, lane);
@@ -59,46 +128,48 @@ Part softmax_in_warps(const kernel::Launch& launch, const kernel::VectorKernel& 
 
 Part softmax_in_ctas(const kernel::Launch& launch, const kernel::VectorKernel& kernel, const arch::GpuSpec& gpu) {
   VectorBuilder b(launch, kernel, gpu, 32);
-  const bool aligned = kernel.cols % 4 == 0;
-  const double vector = std::min(16.0, 4 * kernel.element_bytes);
+  const RowSteps row = steps_of(kernel, b.warps * kLanes);
   const double rows_per_cta = static_cast<double>(std::max<std::int64_t>(kernel.rows, 1)) / b.ctas;
   const int passes = kernel.backward ? 2 : 3;
   const double rereads = passes - 1;
-  const double step = vector * b.warps * kLanes;
-  const double read_trips = std::ceil(b.read / (b.ctas * rows_per_cta) / step - 1e-9);
-  // A row that begins between vectors takes a step of single elements more.
-  const double steps = std::max(1.0, read_trips) + (aligned ? 0 : 1);
   const bool rows_in_turn = rows_per_cta > 1 + 1e-9;
   b.grid_stride(false);
   b.prologue(20);
   if (rows_in_turn) b.open(std::ceil(rows_per_cta));
-  const ElementWork one{1, 0, 0, 0, 1};
   const ElementWork counted =
-      kernel.backward ? ElementWork{3, 0, 0, 0, 1} : 2.0 * one + 2.0 * exponential() + kQuotient;
+      kernel.backward ? ElementWork{3, 0, 0, 0, 1} : 2.0 * kFold + 2.0 * exponential() + kQuotient;
+  const ElementWork left = b.work_left(counted);
   for (int pass = 0; pass < passes; ++pass) {
     const bool last = pass + 1 == passes;
-    b.open(steps);
-    b.e.address(2);
-    const double single = last && !aligned ? kernel.element_bytes : vector;
-    if (pass == 0) {
-      b.load(b.read, single);
-    } else {
-      b.load(b.input, b.again / rereads, b.again_beyond_l1 / rereads, single);
+    // The share of the row that these loads bring, `n` elements of it to a thread.
+    const auto step = [&](double share, double lane_bytes, double n) {
+      b.e.address(2);
+      if (pass == 0) {
+        b.load(share * b.read, lane_bytes);
+      } else {
+        b.load(b.input, share * b.again / rereads, share * b.again_beyond_l1 / rereads, lane_bytes);
+      }
+      b.compute(n, kernel.backward ? (last ? 2.0 * kFold : kFold)
+                   : last          ? exponential()
+                   : pass == 0     ? kFold
+                                   : exponential() + kFold);
+      if (!last) return;
+      if (!kernel.backward) b.divide(std::ceil(n - 1e-9));
+      b.compute(n, left, 0);
+      b.store(share * b.written, lane_bytes);
+    };
+    const double vector = std::min(16.0, kVector * kernel.element_bytes);
+    remainder(b);
+    if (row.vectors > 0) {
+      b.open(row.vectors);
+      step(row.in_vectors, vector, kVector * row.in_vectors * row.cols / (row.vectors * kVector * row.threads));
+      b.close();
     }
-    const double n = b.per_thread();
-    if (kernel.backward) {
-      b.compute(n, last ? ElementWork{2, 0, 0, 0, 1} : one);
-    } else {
-      b.compute(n, pass == 0 ? one : pass == 1 ? exponential() + one : exponential() + kQuotient);
+    for (double i = 0; i < row.singles; ++i) {
+      const double share = (1 - row.in_vectors) / row.singles;
+      step(share, std::max(1.0, kernel.element_bytes), share * row.cols / row.threads);
     }
-    if (last) {
-      b.compute(n, b.work_left(counted), 0);
-      b.misaligned(!aligned);
-      b.store(b.written, single);
-      b.misaligned(false);
-    }
-    b.close();
-    if (!last) b.cta_fold(1);
+    if (!last) fold_in_columns(b);
   }
   if (rows_in_turn) b.close();
   return b.finish();

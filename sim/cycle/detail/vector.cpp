@@ -47,11 +47,16 @@ Reread reread_of(const kernel::Launch& launch, const kernel::VectorKernel& k, co
     r.far = r.beyond_l1 * memory::miss_share(Bytes{k.reuse_bytes}, gpu.l2.capacity, {});
     return r;
   }
-  const double streams = std::max(1.0, launch.work.read.value / std::max(1.0, elements_of(k) * k.element_bytes));
-  const Bytes open{resident * static_cast<double>(k.cols) * k.element_bytes * streams};
-  const memory::Reread shares = memory::reread_shares(gpu, open, 1, {});
-  r.beyond_l1 = r.asked * shares.l1_miss;
-  r.far = r.beyond_l1 * shares.l2_miss;
+  // From one pass over its row to the next, a CTA touches all of it once, and what it writes in that time takes its
+  // place in L1 too.
+  const double row = std::max(1.0, static_cast<double>(k.cols) * k.element_bytes);
+  const double all = std::max(1.0, elements_of(k) * k.element_bytes);
+  const double read = std::max(1.0, launch.work.read.value / all);
+  const double passes = 1 + r.asked / (read * all);
+  const Bytes open{resident * row * read};
+  const Bytes open_in_l1{resident * row * (read + launch.work.written.value / all / passes)};
+  r.beyond_l1 = r.asked * memory::reread_shares(gpu, open_in_l1, 1, {}).l1_miss;
+  r.far = r.beyond_l1 * memory::reread_shares(gpu, open, 1, {}).l2_miss;
   return r;
 }
 
@@ -199,6 +204,40 @@ void VectorBuilder::compute(double n, const ElementWork& work, std::uint8_t wait
     e.variable(Op::mufu, n * work.special / rounds, kSpecial);
     e.wait(bit(kSpecial));
     piece(1 / parts);
+  }
+}
+
+void VectorBuilder::chain(Op op, double n) {
+  for (double i = 0; i < std::round(n); ++i) e.math(op, 1, Next::dependent);
+}
+
+void VectorBuilder::special(Op op) {
+  e.variable(op, 1, kSpecial);
+  e.wait(bit(kSpecial));
+}
+
+void VectorBuilder::divide(double n) {
+  const double jump = e.latency(Op::alu) + gpu.pipeline.branch_latency.value;
+  for (double i = 0; i < std::round(n); ++i) {
+    e.math(Op::alu);  // BSSY
+    special(Op::mufu);
+    chain(Op::ffma, 2);
+    special(Op::convert);  // FCHK
+    e.stalled(Op::alu, 1, jump);
+    chain(Op::ffma, 3);
+    e.stalled(Op::alu, 1, jump);  // BSYNC
+  }
+}
+
+void VectorBuilder::reciprocal(double n) {
+  const double jump = e.latency(Op::alu) + gpu.pipeline.branch_latency.value;
+  for (double i = 0; i < std::round(n); ++i) {
+    e.math(Op::alu);
+    chain(Op::alu, 3);  // range of the exponent
+    e.stalled(Op::alu, 1, jump);
+    special(Op::mufu);
+    chain(Op::ffma, 3);
+    e.stalled(Op::alu, 1, jump);
   }
 }
 

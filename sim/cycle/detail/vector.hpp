@@ -79,6 +79,15 @@ class VectorBuilder {
   /// What `launch.work` computes beyond `counted` per element, on top of the kernel's functions.
   ElementWork work_left(const ElementWork& counted) const;
 
+  /// Quotients and reciprocals of one element after another: each has a check and a branch around its slow path, which
+  /// keep the compiler from overlapping them.
+  void divide(double n);
+  void reciprocal(double n);
+  /// One operation of a class whose result the next one needs, `n` times.
+  void chain(Op op, double n);
+  /// Result of the special-function lanes that is waited for.
+  void special(Op op);
+
   /// All lanes of a warp get the fold of their values: `values` at once, `lanes` wide, `ops` instructions each step.
   void warp_fold(double values, double lanes, double ops = 1);
   /// The fold over a CTA through shared memory: partial results of warps, a barrier, the first warp, a barrier.
