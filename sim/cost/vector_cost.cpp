@@ -163,7 +163,8 @@ KernelCost VectorCost::priced(const Launch& launch, const VectorKernel& kernel, 
   const double latency = latency_time(v);
   const double p = law.exponent;
   KernelCost cost;
-  cost.clock = gpu_.clocks.boost;
+  // The slow-down was fitted with latencies of its own; boards hold their base clock.
+  cost.clock = std::max((1 / slow) * gpu_.clocks.boost, std::min(gpu_.clocks.base, gpu_.clocks.boost));
   cost.time = Seconds{law.fixed_s + smooth_max2(smooth_max2(memory.l2 + memory.dram, math, p), latency, p)};
   cost.leg(Bound::dram) = Seconds{memory.dram};
   cost.leg(Bound::l2) = Seconds{memory.l2};
