@@ -129,6 +129,7 @@ Part softmax_in_warps(const kernel::Launch& launch, const kernel::VectorKernel& 
 Part softmax_in_ctas(const kernel::Launch& launch, const kernel::VectorKernel& kernel, const arch::GpuSpec& gpu) {
   VectorBuilder b(launch, kernel, gpu, 32);
   const RowSteps row = steps_of(kernel, b.warps * kLanes);
+  b.misaligned(std::fmod(row.cols * kernel.element_bytes, 32) != 0);
   const double rows_per_cta = static_cast<double>(std::max<std::int64_t>(kernel.rows, 1)) / b.ctas;
   const int passes = kernel.backward ? 2 : 3;
   const double rereads = passes - 1;

@@ -120,6 +120,8 @@ void VectorBuilder::emit(Op op, std::uint16_t tensor, double asked, double beyon
     a = global_access(tensor, whole(each / run_bytes_), run_bytes_);
   } else {
     a = global_access(tensor, 1, each);
+    // Requests with fewer bytes are the mean of whole ones and of those at the ends of rows.
+    a.bytes = static_cast<std::uint16_t>(std::min(65535.0, kSector * a.sectors));
     if (misaligned_) a.sectors = static_cast<std::uint16_t>(a.sectors + 1);
     a.lines = static_cast<std::uint16_t>((a.sectors + 3) / 4);
   }
