@@ -130,8 +130,11 @@ struct Feed {
 
 /// First loads, the k loop and its drain. Scoreboards 0 and 1: fragments; 2 to 5: operands on their way.
 void emit_main_loop(Emitter& e, const Product& p, const Group& group, int groups, const Feed& feed);
-/// What a CTA does before its first load: arguments from constant memory, which a kernel's first CTA on an SM fetches
-/// from L2; its place; address and bounds of each of a warp's requests in a step; cleared accumulators.
+/// Waits for arguments in constant memory, `lines` of its first cache and `from_l2` of its second, that a kernel's
+/// first CTA on an SM does not find there.
+void fetch_arguments(Emitter& e, double lines, double from_l2, const arch::GpuSpec& gpu);
+/// What a CTA does before its first load: arguments; its place; address and bounds of each of a warp's requests in a
+/// step; cleared accumulators.
 void emit_prologue(Emitter& e, double accumulators, double requests, const arch::GpuSpec& gpu);
 /// Requests of a warp for both operands in a step.
 double requests_per_step(const Product& p);
@@ -148,7 +151,7 @@ struct Epilogue {
   double most_run = 1e9;      ///< Contiguous bytes of a store.
   bool narrow_by_xu = false;  ///< Conversions to narrower types take the special-function lanes.
 };
-void emit_epilogue(Emitter& e, const Product& p, const Epilogue& epilogue);
+void emit_epilogue(Emitter& e, const Product& p, const Epilogue& epilogue, const arch::GpuSpec& gpu);
 
 Program simt_program(const Product& p, const arch::GpuSpec& gpu);
 Program tensor_program(const Product& p, const arch::GpuSpec& gpu);

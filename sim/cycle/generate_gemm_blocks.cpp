@@ -47,7 +47,7 @@ Access whole_request(std::uint16_t tensor, const Block& b, double piece, double 
   a.wavefronts = a.ideal_wavefronts = small(runs * piece / kLine);
   const double cut = 1 - runs * piece / kSector / sectors;
   a.l1_hit = std::clamp(1 - (1 - b.kept_sectors * cut) * (1 - b.reused), 0.0, 1.0);
-  a.line_stride = piece >= kLine ? static_cast<std::int64_t>(kLine) : stride(b.pitch);
+  a.line_stride = piece > kLine ? static_cast<std::int64_t>(kLine) : stride(b.pitch);
   return a;
 }
 

@@ -94,8 +94,9 @@ void load_added(Emitter& e, const Product& p, double most_run) {
 
 }  // namespace
 
-void emit_epilogue(Emitter& e, const Product& p, const Epilogue& end) {
+void emit_epilogue(Emitter& e, const Product& p, const Epilogue& end, const arch::GpuSpec& gpu) {
   const int pieces = std::max(1, end.pieces);
+  fetch_arguments(e, 3, 0, gpu);  // of the result and of its scaling
   load_added(e, p, end.most_run);
   Place place;
   place.per_cta = p.c.per_cta;

@@ -112,7 +112,7 @@ Program simt_program(const Product& p, const arch::GpuSpec& gpu) {
   end.scale = add;
   end.most_run = 128;
   end.shuffled = p.c.widest < kQuad;  // narrow stores are made contiguous first
-  if (p.stores) emit_epilogue(e, p, end);
+  if (p.stores) emit_epilogue(e, p, end, gpu);
   return e.finish();
 }
 

@@ -124,7 +124,7 @@ class TensorKernel {
     end.shuffled = true;
     end.scale = p_.math == DataType::fp64 ? Op::dfma : Op::ffma;
     end.narrow_by_xu = gpu_.architecture < arch::Architecture::ampere;
-    emit_epilogue(e_, p_, end);
+    emit_epilogue(e_, p_, end, gpu_);
   }
 
   const Product& p_;

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "arch/units/error.hpp"
+#include "sim/cycle/detail/dram_rows.hpp"
 #include "sim/sm/occupancy.hpp"
 
 namespace voltaic::cycle {
@@ -23,12 +24,9 @@ constexpr double kLeastL1 = 4.0 * 1024;  ///< Bytes that are left for data under
 /// Bytes that an SM stores over those that it loads per cycle: stores that stay in A100's L2 reach 2.6 TB/s, 17 bytes
 /// of the port's 64 (A40 15, GH200 18: two SMs share 32 bytes) [RRZE] gpu-l2-stream.
 constexpr double kStoreShare = 17.0 / 64;
-/// Seconds between two activations in one of the two pseudo-channels of a channel of HBM2: four in tFAW, 30 ns
-/// [DRAMSIM]
-/// ([RAMU] has 15). Rows of a matrix that are read a few sectors at a time open a row of DRAM each. Products that read
-/// long rows of weights 128 bytes at a time get 1.3 to 1.4 TB/s of an A100's 2.04 [AIC]; 30 ns allow 1.37.
-constexpr double kActivation = 30e-9 / 4;
-constexpr double kPseudoChannels = 2;
+/// Rate of L2 beyond what a near partition holds over that within: 4600 to 4800 of 5400 GB/s on A100 [RRZE]
+/// gpu-l2-cache.
+constexpr double kFarShare = 4700.0 / 5400;
 constexpr double kMostCycles = 1e6;  ///< Of a memory latency and of an instruction on its pipe.
 constexpr double kLeastCycles = 1e-3;
 constexpr double kLeastRate = 1e-3, kMostRate = 1e9;  ///< Bytes per cycle.
@@ -177,12 +175,23 @@ double data_bytes(const arch::GpuSpec& gpu) {
   return measured > 2 * kLine ? measured : kLine / cycles;
 }
 
+/// Rows of a matrix that are read a few sectors at a time open a row of DRAM each.
+void set_rows(Machine& m, const arch::DramSpec& dram) {
+  constexpr double kPseudoChannels = 2, kPins = 128;
+  if (!dram.technology.starts_with("HBM")) return;
+  const double rate = dram.peak_bandwidth.value / std::max(1, dram.channels);
+  const detail::RowTiming timing = detail::row_timing(8 * rate / kPins);
+  m.dram_sector_pairs = detail::row_share(timing, rate / kPseudoChannels, kLine / 2);
+  m.dram_lines = detail::row_share(timing, rate / kPseudoChannels, kLine);
+}
+
 void set_memory(Machine& m, const arch::GpuSpec& gpu, Hertz clock) {
   m.l2_bytes_per_cycle = rate(gpu.l2.bytes_per_cycle_per_sm * static_cast<double>(gpu.sm.count));
   m.l2_latency = bounded(gpu.l2.latency);
   m.l2_far_latency = bounded(gpu.l2.far_latency);
   m.l2_capacity = gpu.l2.capacity.value;
   m.l2_partitions = gpu.l2.partitions;
+  m.l2_far_share = gpu.l2.partitions > 1 ? kFarShare : 1;
   m.l2_slices = gpu.l2.slices;
   m.l2_ways = gpu.l2.ways;
   const arch::DramSpec& dram = gpu.dram;
@@ -192,9 +201,7 @@ void set_memory(Machine& m, const arch::GpuSpec& gpu, Hertz clock) {
   // V100 stores matrices whose rows end inside sectors at 0.43 TB/s, others at 0.79: five sectors written and two read
   // for four. A100 stores both at 1.5 [NEUDATA] products with k below 8.
   m.fills_cut_sectors = gpu.architecture == Architecture::volta;
-  if (dram.technology.starts_with("HBM")) {
-    m.dram_visit_bytes = dram.peak_bandwidth.value / std::max(1, dram.channels) * kActivation / kPseudoChannels;
-  }
+  set_rows(m, dram);
   // The boards' efficiency is that of streams that read and write; reading alone turns no bus around.
   m.dram_mixed_share = std::max(dram.stream_efficiency, kLeastShare);
   const double reading = std::min(1 - dram.refresh_share, dram.stream_efficiency + dram.turnaround_share);
@@ -227,6 +234,8 @@ Machine make_machine(const arch::GpuSpec& gpu, Hertz clock, const Program& progr
   m.port_bytes = rate(p.l2_port_bytes_per_cycle);
   m.store_bytes = rate(kStoreShare * p.l2_port_bytes_per_cycle);
   set_memory(m, gpu, clock);
+  // As many as keep that rate up over the mean way to L2 and back: half the addresses lie in the far partition.
+  m.stores_under_way = m.store_bytes * (m.l2_partitions > 1 ? (m.l2_latency + m.l2_far_latency) / 2 : m.l2_latency);
   m.kernel_start = (p.kernel_start * clock).value;
   return m;
 }

@@ -32,14 +32,16 @@ struct Machine {
   int queue_entries = 4;     ///< Memory instructions a sub-partition may have waiting.
   double port_interval = 2;  ///< Cycles between two requests of one sub-partition into the shared unit.
   double shared_latency = 23, l1_latency = 33;
-  double tag_lines = 1;     ///< Lines looked up per cycle.
-  double data_bytes = 128;  ///< Per cycle: shared memory and L1 data, one stage.
-  double l1_bytes = 0;      ///< Capacity left beside shared memory: bounds what is in flight.
-  double port_bytes = 64;   ///< L2 to one SM, per cycle.
-  double store_bytes = 64;  ///< One SM to L2: what stores carry.
+  double tag_lines = 1;            ///< Lines looked up per cycle.
+  double data_bytes = 128;         ///< Per cycle: shared memory and L1 data, one stage.
+  double l1_bytes = 0;             ///< Capacity left beside shared memory: bounds what is in flight.
+  double port_bytes = 64;          ///< L2 to one SM, per cycle.
+  double store_bytes = 64;         ///< One SM to L2: what stores carry.
+  double stores_under_way = 1e18;  ///< Bytes of stores that L2 has not taken yet.
 
   // Behind the SM: whole GPU.
   double l2_bytes_per_cycle = 0, l2_latency = 0, l2_far_latency = 0, l2_capacity = 0;
+  double l2_far_share = 1;  ///< Of l2_bytes_per_cycle: what is not copied to the near partition.
   int l2_partitions = 1, l2_slices = 1, l2_ways = 16;
   double dram_bytes_per_cycle = 0;  ///< At the pins.
   double dram_latency = 0;          ///< From issue to data, a row miss in an idle channel.
@@ -47,7 +49,8 @@ struct Machine {
   double dram_read_share = 1;      ///< Of the pin rate: refresh and row misses of a long read.
   double dram_mixed_share = 1;     ///< The same with half writes: bus turnarounds too.
   bool fills_cut_sectors = false;  ///< L2 reads a sector from DRAM before a part of it is written.
-  double dram_visit_bytes = 0;  ///< A visit to a row of DRAM takes a channel as long as these, however little it moves.
+  double dram_sector_pairs = 1;    ///< Share of the rate left when each 64 bytes open a row of DRAM of their own,
+  double dram_lines = 1;           ///< and when each 128 do.
 
   double kernel_start = 0;  ///< Cycles from the start of a kernel to the first instruction of its first CTA.
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "arch/units/error.hpp"
 #include "sim/cycle/detail/extrapolate.hpp"
@@ -99,6 +100,20 @@ Sampled run_full(const Program& program, const Machine& machine, int resident, L
   return out;
 }
 
+/// Cycles if each wave of CTAs began once the one before had ended: no queue takes longer. CTAs that fall out of step
+/// leave the last of a few waves ragged, which lines through two loops and the queue would take for a slope.
+double one_by_one(const Program& program, const detail::LoopNest& nest, const detail::Extrapolation::Runs& run,
+                  const detail::Plan& plan, int resident) {
+  constexpr double kEndless = 1e300;
+  const double queue = static_cast<double>(plan.queue);
+  if (plan.queue <= resident) return kEndless;
+  detail::Extent mean = plan.mean, busiest = plan.busiest;
+  mean[detail::kQueue] = busiest[detail::kQueue] = resident;
+  detail::Extrapolation wave(program, nest, run, 0);  // two points of a long loop do: a wave ends in step
+  wave.sample(mean, busiest, resident);
+  return std::ceil(queue / resident) * wave.at(busiest).cycles;
+}
+
 Sampled run_steady(const Program& program, const Machine& machine, int resident) {
   const detail::LoopNest nest(program);
   const detail::Plan plan = detail::make_plan(program, machine.sms, resident);
@@ -122,6 +137,7 @@ Sampled run_steady(const Program& program, const Machine& machine, int resident)
   c.sms = 1;
   scale(c, plan.active_sms);
   set_traffic(c, detail::traffic(program, nest, plan), machine);
+  c.cycles = std::min(c.cycles, one_by_one(program, nest, run, plan, resident));
   Counters one = c;
   one.combine(one, [&](double& mine, double) { mine /= plan.active_sms; });
   c.cycles = std::max(c.cycles, linear_bound(one, machine, plan.active_sms));

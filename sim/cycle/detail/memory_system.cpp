@@ -68,8 +68,7 @@ double MemorySystem::dram_start(const LineRequest& request, double bytes, bool w
   const double written = written_bytes_ / (read_bytes_ + written_bytes_);
   const double mixed = 2 * std::min(written, 1 - written);
   const double share = machine_.dram_read_share + mixed * (machine_.dram_mixed_share - machine_.dram_read_share);
-  const double taken = std::max(bytes, request.visits * machine_.dram_visit_bytes);
-  const double service = taken / (channel_rate_ * share);
+  const double service = bytes / (channel_rate_ * share * request.apart);
   Server& channel =
       channels_.size() == 1 ? channels_[0] : channels_[server_of(request.address >> kChannelShift, channels_.size())];
   counters.dram_busy += bytes / channel_rate_ / static_cast<double>(channels_.size());
@@ -85,7 +84,8 @@ double MemorySystem::read(const LineRequest& request, double at, Counters& count
   const double bytes = kSector * request.sectors;
   TensorState& tensor = tensors_[request.tensor];
   counters.l2_read_sectors += request.sectors;
-  const double start = l2_start(request.address, bytes, at, counters);
+  const double far = tensor.far_share > 0 ? machine_.l2_far_share : 1;
+  const double start = l2_start(request.address, bytes / far, at, counters);
   if (!missing(request, tensor, false)) {
     counters.l2_hit_sectors += request.sectors;
     if (!tensor.far.draw(tensor.far_share)) return start + machine_.l2_latency;

@@ -21,8 +21,8 @@ struct LineRequest {
   std::uint64_t address = 0;
   int sectors = 4;
   std::uint16_t tensor = 0;
-  double visits = 0;  ///< Rows of DRAM opened for it: none where neighbours are asked for at the same time.
-  double cut = 0;     ///< Sectors of which a part is written.
+  double apart = 1;  ///< Share of DRAM's rate: below one where neighbours are not asked for at the same time.
+  double cut = 0;    ///< Sectors of which a part is written.
 };
 
 /// One server in virtual time: requests come in nearly the order of their arrival. What arrives before the end of the

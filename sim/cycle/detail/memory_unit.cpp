@@ -31,10 +31,10 @@ MemoryUnit::Times MemoryUnit::global(int partition, double at, Op op, std::uint1
   }
   // Lines apart are rows of a matrix, each in another row of DRAM. L2 fetches two sectors at a time, whole lines for
   // asynchronous copies (LDGSTS with LTC128B), so that one visit serves the steps that follow.
-  const bool apart = access.lines > 1 && access.line_stride != kLineBytes;
-  const double fetched = op == Op::copy_async ? 4 : 2;
-  const double visits = apart ? std::min(1.0, access.sectors / (fetched * std::max<double>(access.lines, 1))) : 0;
-  const double done = read_lines(access, index, start, address, visits, counters);
+  const bool rows = access.lines > 1 && access.line_stride != kLineBytes;
+  const bool whole = op == Op::copy_async || access.sectors > 2 * access.lines;
+  const double apart = !rows ? 1 : whole ? machine_.dram_lines : machine_.dram_sector_pairs;
+  const double done = read_lines(access, index, start, address, apart, counters);
   // What comes back passes the data stage on its way to registers or shared memory.
   take_data(start, access.wavefronts, counters);
   const double there = std::max(done, data_free_ - pass() + machine_.l1_latency);
@@ -43,7 +43,7 @@ MemoryUnit::Times MemoryUnit::global(int partition, double at, Op op, std::uint1
 }
 
 double MemoryUnit::read_lines(const Access& access, std::size_t index, double start, std::uint64_t address,
-                              double visits, Counters& counters) {
+                              double apart, Counters& counters) {
   double done = 0;
   counters.l1_sectors += access.sectors;
   for (int line = 0; line < access.lines; ++line) {
@@ -60,7 +60,7 @@ double MemoryUnit::read_lines(const Access& access, std::size_t index, double st
     const double sent = std::max(room, in_free_);
     in_free_ = sent + bytes / machine_.port_bytes;
     const auto place = address + static_cast<std::uint64_t>(line * access.line_stride);
-    const double back = behind_.read({place, sectors, access.tensor, visits}, sent, counters);
+    const double back = behind_.read({place, sectors, access.tensor, apart}, sent, counters);
     loads_.add(back, bytes);
     done = std::max(done, back);
   }
@@ -81,8 +81,8 @@ double MemoryUnit::write_lines(const Access& access, double start, std::uint64_t
     const double sent = std::max(room, out_free_);
     out_free_ = sent + bytes / machine_.store_bytes;
     const auto place = address + static_cast<std::uint64_t>(line * access.line_stride);
-    const double taken = behind_.write({place, sectors, access.tensor, 0, cut * sectors}, sent, counters);
-    stores_.add(taken, bytes);
+    const double taken = behind_.write({place, sectors, access.tensor, 1, cut * sectors}, sent, counters);
+    stores_.add(taken + machine_.l2_latency / 2, bytes);  // until L2 has said so
     done = std::max(done, taken);
   }
   return done;

@@ -74,7 +74,7 @@ class MemoryUnit {
         queues_(static_cast<std::size_t>(machine.partitions), MemoryQueue(machine.queue_entries)),
         hits_(program.accesses.size()),
         loads_(machine.l1_bytes),
-        stores_(machine.l1_bytes) {}
+        stores_(std::max(machine.stores_under_way, kLeastStores)) {}
 
   /// From when on a memory instruction of this sub-partition may issue.
   double gate(int partition) const {
@@ -116,7 +116,8 @@ class MemoryUnit {
                     Counters& counters);
   double write_lines(const Access& access, double start, std::uint64_t address, Counters& counters);
 
-  static constexpr double kPass = 128;  ///< Bytes of a wavefront.
+  static constexpr double kPass = 128;         ///< Bytes of a wavefront.
+  static constexpr double kLeastStores = 256;  ///< A line, whatever a machine says.
   const Program& program_;
   const Machine& machine_;
   MemorySystem& behind_;
