@@ -200,13 +200,19 @@ TEST_CASE("a CTA on one SM takes as long as one on each of several", "[property]
 }
 
 TEST_CASE("twice the bandwidth is never slower", "[property][cycle]") {
-  for_random_kernels(6, [](const Program& p, const RunOptions& o) {
+  for_random_kernels(6, [](Program p, const RunOptions& o) {
+    // Which lines hit is drawn in the order of requests: hit shares of 0 and 1 leave nothing to draw.
+    for (Tensor& tensor : p.tensors) {
+      tensor.l2_hit = std::round(tensor.l2_hit);
+      tensor.write_back = std::round(tensor.write_back);
+    }
+    p.accesses[0].l1_hit = std::round(p.accesses[0].l1_hit);
     Machine m = test::toy_machine();
     const double before = simulate(p, m, o).counters.cycles;
     m.dram_bytes_per_cycle *= 2;
     m.l2_bytes_per_cycle *= 2;
     // Loads that come back earlier change whose turn it is, which may cost a few issue slots.
-    CHECK(simulate(p, m, o).counters.cycles <= 1.05 * before + 16);
+    CHECK(simulate(p, m, o).counters.cycles <= 1.02 * before + 16);
   });
 }
 
