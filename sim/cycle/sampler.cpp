@@ -104,9 +104,7 @@ Sampled run_full(const Program& program, const Machine& machine, int resident, L
 /// leave the last of a few waves ragged, which lines through two loops and the queue would take for a slope.
 double one_by_one(const Program& program, const detail::LoopNest& nest, const detail::Extrapolation::Runs& run,
                   const detail::Plan& plan, int resident) {
-  constexpr double kEndless = 1e300;
   const double queue = static_cast<double>(plan.queue);
-  if (plan.queue <= resident) return kEndless;
   detail::Extent mean = plan.mean, busiest = plan.busiest;
   mean[detail::kQueue] = busiest[detail::kQueue] = resident;
   detail::Extrapolation wave(program, nest, run, 0);  // two points of a long loop do: a wave ends in step
@@ -137,7 +135,7 @@ Sampled run_steady(const Program& program, const Machine& machine, int resident)
   c.sms = 1;
   scale(c, plan.active_sms);
   set_traffic(c, detail::traffic(program, nest, plan), machine);
-  c.cycles = std::min(c.cycles, one_by_one(program, nest, run, plan, resident));
+  if (samples.lines() > 1) c.cycles = std::min(c.cycles, one_by_one(program, nest, run, plan, resident));
   Counters one = c;
   one.combine(one, [&](double& mine, double) { mine /= plan.active_sms; });
   c.cycles = std::max(c.cycles, linear_bound(one, machine, plan.active_sms));

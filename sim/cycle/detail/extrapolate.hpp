@@ -25,6 +25,8 @@ class Extrapolation {
   void sample(const Extent& extent, const Extent& most, std::int64_t wave);
   /// Counters of one SM with these trips and CTAs. Precondition: sample() was called for it.
   Counters at(const Extent& extent);
+  /// Along how many of loops and queue the samples are lines rather than whole.
+  std::size_t lines() const { return axes_.size(); }
   double simulated_instructions() const { return spent_; }
 
  private:
@@ -36,7 +38,7 @@ class Extrapolation {
   void add_axis(std::size_t place, double extent, std::int64_t first, std::int64_t step);
   void lengthen(Axis& axis, double extent, std::int64_t first, std::int64_t step);
   const Counters& run(const Point& point);
-  bool affordable(const Point& point) const;
+  bool affordable(const Point& point, double runs = 1) const;
   bool collapses(std::size_t place) const;
   bool multiply(const std::vector<const Axis*>& axes) const;
 
