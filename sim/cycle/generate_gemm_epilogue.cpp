@@ -137,12 +137,14 @@ Program reduce_program(const kernel::Launch& launch, const kernel::GemmKernel& k
   out.name = "C";
   out.unique_bytes = out.wave_bytes = problem.c_bytes * outputs;
   out.written = true;
+  const std::uint16_t result = e.tensor(out);
   const double run = kLanes * kOutputs * kPartial * filled;
   Access load = detail::global_access(partials, 1, run);
   load.per_cta[0] = static_cast<std::int64_t>(kOutputs * kPartial * kLanes) * e.program.warps;
   load.per_warp = static_cast<std::int64_t>(kOutputs * kPartial * kLanes);
   const double stride = std::min(kPartial * outputs, 1e14);
 
+  fetch_arguments(e, 3, 1, gpu);  // thirteen pointers and a structure, some 200 bytes from 0x160 on
   e.stalled(Op::alu, 2, 20);
   for (int i = 0; i < 4; ++i) e.math(Op::imad, 2, detail::Next::dependent);
   e.address(12);
@@ -165,7 +167,7 @@ Program reduce_program(const kernel::Launch& launch, const kernel::GemmKernel& k
   if (parts > rounds * kAhead) add(parts - rounds * kAhead, -1);
   e.math(Op::ffma, kOutputs, detail::Next::dependent);
   if (problem.c_bytes < 4) e.math(Op::alu, 2, detail::Next::dependent);
-  Access store = detail::global_access(e.tensor(out), 1, kLanes * kOutputs * problem.c_bytes * filled);
+  Access store = detail::global_access(result, 1, kLanes * kOutputs * problem.c_bytes * filled);
   store.per_cta[0] = static_cast<std::int64_t>(kOutputs * problem.c_bytes * kLanes) * e.program.warps;
   store.per_warp = static_cast<std::int64_t>(kOutputs * problem.c_bytes * kLanes);
   e.memory(Op::store_global, e.access(store));

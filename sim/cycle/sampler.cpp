@@ -100,48 +100,88 @@ Sampled run_full(const Program& program, const Machine& machine, int resident, L
   return out;
 }
 
-/// Cycles if each wave of CTAs began once the one before had ended: no queue takes longer. CTAs that fall out of step
-/// leave the last of a few waves ragged, which lines through two loops and the queue would take for a slope.
-double one_by_one(const Program& program, const detail::LoopNest& nest, const detail::Extrapolation::Runs& run,
-                  const detail::Plan& plan, int resident) {
-  const double queue = static_cast<double>(plan.queue);
-  detail::Extent mean = plan.mean, busiest = plan.busiest;
-  mean[detail::kQueue] = busiest[detail::kQueue] = resident;
-  detail::Extrapolation wave(program, nest, run, 0);  // two points of a long loop do: a wave ends in step
-  wave.sample(mean, busiest, resident);
-  return std::ceil(queue / resident) * wave.at(busiest).cycles;
+/// One SM of a kernel, run with few trips and CTAs.
+class Samples {
+ public:
+  Samples(const Program& program, const Machine& machine, int resident)
+      : program_(program),
+        machine_(machine),
+        resident_(resident),
+        nest_(program),
+        plan_(detail::make_plan(program, machine.sms, resident)) {}
+
+  Sampled run() const;
+
+ private:
+  /// `sharing`: SMs that work at the same time.
+  detail::Extrapolation::Runs runs(double sharing) const {
+    return [this, sharing](const detail::Extrapolation::Point& point) {
+      RunOptions o;
+      o.active_sms = sharing;
+      o.ctas = point[detail::kQueue];
+      o.cta_stride = machine_.sms;
+      o.ctas_per_sm = resident_;
+      o.trips.assign(point.begin(), point.begin() + static_cast<std::ptrdiff_t>(program_.loops.size()));
+      o.most_instructions = kMostSampled;
+      return simulate(program_, machine_, o).counters;
+    };
+  }
+  double queue() const { return static_cast<double>(plan_.queue); }
+  /// Cycles of `ctas` on one SM, at most as many as are resident at once.
+  double wave(double ctas, double sharing) const {
+    detail::Extent mean = plan_.mean, busiest = plan_.busiest;
+    mean[detail::kQueue] = busiest[detail::kQueue] = ctas;
+    detail::Extrapolation samples(program_, nest_, runs(sharing), kBudget / 4);
+    samples.sample(mean, busiest, resident_);
+    return samples.at(busiest).cycles;
+  }
+  /// Cycles if each wave of CTAs began once the one before had ended: no queue takes longer. CTAs that fall out of step
+  /// leave the last of a few waves ragged, which lines through two loops and the queue would take for a slope.
+  double one_by_one(double sharing) const { return std::ceil(queue() / resident_) * wave(resident_, sharing); }
+  /// What the last wave saves where it leaves SMs idle: the others have L2 and DRAM for themselves.
+  double saved_by_tail() const;
+
+  const Program& program_;
+  const Machine& machine_;
+  int resident_;
+  detail::LoopNest nest_;
+  detail::Plan plan_;
+};
+
+double Samples::saved_by_tail() const {
+  const auto sms = static_cast<double>(machine_.sms);
+  const double tail = std::fmod(plan_.ctas, sms * resident_);
+  if (!(tail > 0)) return 0;
+  const double each = std::ceil(tail / sms);
+  return std::max(0.0, wave(each, sms) - wave(each, tail / each));
+}
+
+Sampled Samples::run() const {
+  // CTAs of one wave spread over the SMs; of several, all SMs work until the last one.
+  const bool waves = plan_.queue > resident_;
+  const double sharing = waves ? static_cast<double>(machine_.sms) : plan_.active_sms;
+  detail::Extrapolation samples(program_, nest_, runs(sharing), kBudget);
+  samples.sample(plan_.mean, plan_.busiest, resident_);
+  Sampled out;
+  Counters& c = out.counters;
+  c = samples.at(plan_.mean);
+  if (plan_.busiest != plan_.mean) c.cycles = std::max(c.cycles, samples.at(plan_.busiest).cycles);
+  mend(c);
+  c.sms = 1;
+  scale(c, plan_.active_sms);
+  set_traffic(c, detail::traffic(program_, nest_, plan_), machine_);
+  if (samples.lines() > 1) c.cycles = std::min(c.cycles, one_by_one(sharing));
+  if (waves) c.cycles -= saved_by_tail();
+  Counters one = c;
+  one.combine(one, [this](double& mine, double) { mine /= plan_.active_sms; });
+  c.cycles = std::max(c.cycles, linear_bound(one, machine_, plan_.active_sms));
+  out.ctas_per_sm = resident_;
+  out.simulated_instructions = samples.simulated_instructions();
+  return out;
 }
 
 Sampled run_steady(const Program& program, const Machine& machine, int resident) {
-  const detail::LoopNest nest(program);
-  const detail::Plan plan = detail::make_plan(program, machine.sms, resident);
-  const auto run = [&](const detail::Extrapolation::Point& point) {
-    RunOptions o;
-    o.active_sms = plan.active_sms;
-    o.ctas = point[detail::kQueue];
-    o.cta_stride = machine.sms;
-    o.ctas_per_sm = resident;
-    o.trips.assign(point.begin(), point.begin() + static_cast<std::ptrdiff_t>(program.loops.size()));
-    o.most_instructions = kMostSampled;
-    return simulate(program, machine, o).counters;
-  };
-  detail::Extrapolation samples(program, nest, run, kBudget);
-  samples.sample(plan.mean, plan.busiest, resident);
-  Sampled out;
-  Counters& c = out.counters;
-  c = samples.at(plan.mean);
-  if (plan.busiest != plan.mean) c.cycles = std::max(c.cycles, samples.at(plan.busiest).cycles);
-  mend(c);
-  c.sms = 1;
-  scale(c, plan.active_sms);
-  set_traffic(c, detail::traffic(program, nest, plan), machine);
-  if (samples.lines() > 1) c.cycles = std::min(c.cycles, one_by_one(program, nest, run, plan, resident));
-  Counters one = c;
-  one.combine(one, [&](double& mine, double) { mine /= plan.active_sms; });
-  c.cycles = std::max(c.cycles, linear_bound(one, machine, plan.active_sms));
-  out.ctas_per_sm = resident;
-  out.simulated_instructions = samples.simulated_instructions();
-  return out;
+  return Samples(program, machine, resident).run();
 }
 
 }  // namespace
