@@ -10,8 +10,10 @@ namespace {
 
 constexpr double kSteady = 0.01;     ///< Cycles per trip may differ by this share between samples.
 constexpr std::int64_t kShort = 40;  ///< Loops up to this many trips run whole.
-constexpr std::int64_t kFirst = 16;   ///< Trips of the first sample of longer ones.
-constexpr std::int64_t kShortWaves = 8;
+constexpr std::int64_t kFirst = 16;  ///< Trips of the first sample of longer ones,
+constexpr std::int64_t kFewest = 4;  ///< and of those whose trips are long.
+constexpr std::int64_t kShortWaves = 8, kFewestWaves = 3;
+constexpr double kRuns = 8;  ///< What the points of a line cost, in runs of the first one.
 
 double length(const Counters& a, const Counters& b) {
   return b.cycles - a.cycles;
@@ -24,10 +26,10 @@ Extrapolation::Extrapolation(const Program& program, const LoopNest& nest, Runs 
   base_.fill(1);
 }
 
-bool Extrapolation::affordable(const Point& point) const {
+bool Extrapolation::affordable(const Point& point, double runs) const {
   Extent extent{};
   for (std::size_t i = 0; i < extent.size(); ++i) extent[i] = static_cast<double>(point[i]);
-  return spent_ + extent[kQueue] * nest_.issues(extent) <= budget_;
+  return spent_ + runs * extent[kQueue] * nest_.issues(extent) <= budget_;
 }
 
 const Counters& Extrapolation::run(const Point& point) {
@@ -100,10 +102,17 @@ void Extrapolation::sample(const Extent& extent, const Extent& most, std::int64_
     }
   }
   const auto queue = static_cast<std::int64_t>(extent[kQueue]);
-  const bool long_queue = queue > kShortWaves * wave;
+  base_[kQueue] = queue;
+  const std::int64_t waves = affordable(base_, kRuns) ? kShortWaves : kFewestWaves;
+  const bool long_queue = queue > waves * wave;
   const std::int64_t rest = queue % wave;  // The last wave is as ragged in every sample.
-  base_[kQueue] = long_queue ? 2 * wave + rest : queue;
-  for (const std::size_t l : long_loops) add_axis(l, extent[l], 0, kFirst);
+  if (long_queue) base_[kQueue] = 2 * wave + rest;
+  std::int64_t first = kFirst;
+  while (first > kFewest && !affordable(base_, kRuns)) {
+    first /= 2;
+    for (const std::size_t l : long_loops) base_[l] = first;
+  }
+  for (const std::size_t l : long_loops) add_axis(l, extent[l], 0, first);
   if (long_queue) add_axis(kQueue, extent[kQueue], rest, 2 * wave);
   for (const Axis& axis : axes_) base_[axis.place] = axis.low;
 }

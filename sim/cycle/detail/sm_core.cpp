@@ -71,7 +71,7 @@ void SmCore::reschedule(int partition) {
 }
 
 bool SmCore::launch(std::int64_t at) {
-  if (queue_.empty()) return false;
+  if (!queue_.open(taken_ctas_)) return false;
   for (std::size_t slot = 0; slot < ctas_.size(); ++slot) {
     Cta& cta = ctas_[slot];
     if (cta.live) continue;
@@ -82,6 +82,7 @@ bool SmCore::launch(std::int64_t at) {
     for (std::size_t i = 0; i < program_.loops.size(); ++i) cta.trips[i] = trips_of(program_.loops[i], i, cta.at[0]);
     cta.on.assign(partitions_.size(), 0);
     ++live_ctas_;
+    ++taken_ctas_;
     if (started_ < 0) started_ = at;
     counters_.ctas += 1;
     place_warps(slot, at + up(machine_.cta_launch));

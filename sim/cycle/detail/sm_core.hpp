@@ -3,8 +3,10 @@
 // booked under the state it was in.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -30,11 +32,19 @@ struct Decoded {
   std::vector<Step> steps;
 };
 
-/// The next CTA of the grid for whichever SM has room.
+/// The next CTA of the grid for whichever SM has room. CTAs of equal length go round the SMs evenly: no SM takes more
+/// than its share rounded up, as times of products follow CTAs over SMs rounded up [NEUDATA]. Those of unequal length
+/// go to whoever is free first.
 class CtaQueue {
  public:
-  CtaQueue(const Program& program, const RunOptions& options) : program_(program), options_(options) {}
+  CtaQueue(const Program& program, const RunOptions& options) : program_(program), options_(options) {
+    const bool equal =
+        std::all_of(program.loops.begin(), program.loops.end(), [](const Loop& loop) { return loop.trips_per_x == 0; });
+    if (equal) most_ = (options.ctas + options.sms - 1) / options.sms;
+  }
   bool empty() const { return given_ >= options_.ctas; }
+  /// Whether an SM that has had `taken` CTAs may take another one.
+  bool open(std::int64_t taken) const { return !empty() && taken < most_; }
   /// Its index in x, y and z.
   std::array<std::int64_t, 3> next() {
     const std::int64_t index = (options_.first_cta + given_++ * options_.cta_stride) % program_.ctas();
@@ -46,6 +56,7 @@ class CtaQueue {
   const Program& program_;
   const RunOptions& options_;
   std::int64_t given_ = 0;
+  std::int64_t most_ = std::numeric_limits<std::int64_t>::max();
 };
 
 class SmCore {
@@ -144,6 +155,7 @@ class SmCore {
   std::vector<Pending> pending_;
   std::vector<Cta> ctas_;
   int live_ctas_ = 0;
+  std::int64_t taken_ctas_ = 0;
   const std::uint32_t first_member_;
   const bool addresses_;
   std::int64_t started_ = -1, finished_ = 0;
