@@ -61,6 +61,14 @@ double MemorySystem::l2_start(std::uint64_t address, double bytes, double at, Co
   return slice.take(at, service);
 }
 
+/// Where which lines miss is drawn, where they lie is too: they go round the channels. Evenly spread misses of a
+/// regular walk would meet at a few of them.
+std::size_t MemorySystem::channel_of(std::uint64_t address) {
+  if (channels_.size() == 1) return 0;
+  if (tags_) return server_of(address >> kChannelShift, channels_.size());
+  return next_channel_ = next_channel_ + 1 == channels_.size() ? 0 : next_channel_ + 1;
+}
+
 double MemorySystem::dram_start(const LineRequest& request, double bytes, bool write, double at, Counters& counters) {
   (write ? written_bytes_ : read_bytes_) += bytes;
   (write ? counters.dram_write_bytes : counters.dram_read_bytes) += bytes;
@@ -69,8 +77,7 @@ double MemorySystem::dram_start(const LineRequest& request, double bytes, bool w
   const double mixed = 2 * std::min(written, 1 - written);
   const double share = machine_.dram_read_share + mixed * (machine_.dram_mixed_share - machine_.dram_read_share);
   const double service = bytes / (channel_rate_ * share * request.apart);
-  Server& channel =
-      channels_.size() == 1 ? channels_[0] : channels_[server_of(request.address >> kChannelShift, channels_.size())];
+  Server& channel = channels_[channel_of(request.address)];
   counters.dram_busy += bytes / channel_rate_ / static_cast<double>(channels_.size());
   return channel.take(at, service) + service;
 }

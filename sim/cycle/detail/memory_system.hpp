@@ -83,11 +83,13 @@ class MemorySystem {
   };
   double l2_start(std::uint64_t address, double bytes, double at, Counters& counters);
   double dram_start(const LineRequest& request, double bytes, bool write, double at, Counters& counters);
+  std::size_t channel_of(std::uint64_t address);
   bool missing(const LineRequest& request, TensorState& tensor, bool write);
 
   const Machine& machine_;
   std::vector<TensorState> tensors_;
   std::vector<Server> slices_, channels_;
+  std::size_t next_channel_ = 0;
   double slice_rate_, channel_rate_;
   bool slices_alone_;
   double read_bytes_ = 0, written_bytes_ = 0;
