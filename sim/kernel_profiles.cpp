@@ -42,36 +42,6 @@ std::vector<Distinct> distinct_kernels(const report::Prediction& p, const cycle:
   return out;
 }
 
-const cycle::Profile::Part& longest_part(const cycle::Profile& profile) {
-  return *std::max_element(profile.parts.begin(), profile.parts.end(), [](const auto& a, const auto& b) {
-    return a.times * a.sampled.counters.cycles < b.times * b.sampled.counters.cycles;
-  });
-}
-
-report::KernelProfile profile_of(const Distinct& kernel, const arch::GpuSpec& gpu) {
-  constexpr int kWarp = 32;
-  const cycle::Profile& profile = *kernel.profile;
-  const cycle::Profile::Part& longest = longest_part(profile);
-  report::KernelProfile out;
-  out.name = kernel.launch->name;
-  out.gpu = gpu.name;
-  out.grid = longest.program.grid;
-  out.block = kWarp * longest.program.warps;
-  out.count = kernel.count;
-  out.duration = profile.cost.time;
-  out.clock = profile.clock;
-  out.cycles = profile.cost.cycles().value;
-  out.metrics = cycle::metrics({profile.counters, longest.machine, longest.program, longest.sampled.ctas_per_sm}, gpu,
-                               profile.clock);
-  double sum = 0;
-  for (const auto& part : profile.parts) sum += part.times * part.sampled.counters.cycles;
-  for (const auto& part : profile.parts) {
-    const double cycles = part.times * part.sampled.counters.cycles;
-    out.parts.push_back({part.program.name, part.times, cycles, sum > 0 ? cycles / sum : 0});
-  }
-  return out;
-}
-
 /// Kernels whose changes are worth their time: those that make nine tenths of it, at most twelve.
 std::size_t worth_changing(const std::vector<Distinct>& kernels) {
   constexpr double kShare = 0.9;
@@ -92,7 +62,8 @@ void add_profiles(report::Prediction& p, const Simulator& simulator, cycle::Samp
   p.profiles.clear();
   p.stalls = {};
   for (const Distinct& k : kernels) {
-    p.profiles.push_back(profile_of(k, gpu));
+    p.profiles.push_back(report::kernel_profile(*k.launch, *k.profile, gpu));
+    p.profiles.back().count = k.count;
     for (std::size_t s = 0; s < cycle::kStalls; ++s) p.stalls[s] += k.count * k.profile->counters.warp_cycles[s];
   }
   const double all = std::accumulate(p.stalls.begin(), p.stalls.end(), 0.0);

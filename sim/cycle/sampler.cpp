@@ -27,10 +27,13 @@ int resident_ctas(const Program& program, const arch::GpuSpec& gpu, const Machin
   resident = std::min(resident, machine.partitions * machine.warps_per_partition / std::max(1, program.warps));
   if (program.ctas_per_sm > 0) resident = std::min(resident, program.ctas_per_sm);
   if (resident >= 1) return resident;
-  throw ConfigError("kernel " + program.name, "",
-                    fmt::format("expected a CTA that one SM can hold, got {} warps of {} registers per thread and {} "
-                                "bytes of shared memory",
-                                program.warps, program.registers_per_thread, program.shared_bytes));
+  throw ConfigError(
+      "kernel " + program.name, "",
+      fmt::format("expected a CTA that one SM can hold ({} registers, {} bytes of shared memory of which "
+                  "{} are reserved per CTA, {} threads per CTA), got {} warps of {} registers per thread "
+                  "and {} bytes of shared memory",
+                  gpu.sm.registers, gpu.sm.shared_memory.value, gpu.sm.shared_reserved_per_cta.value,
+                  gpu.sm.max_threads_per_cta, program.warps, program.registers_per_thread, program.shared_bytes));
 }
 
 /// Cycles that the busiest resource of this SM needs alone.

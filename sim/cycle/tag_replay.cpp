@@ -10,7 +10,7 @@
 namespace voltaic::cycle {
 namespace {
 
-constexpr double kMostAccesses = 4e6;  ///< Line accesses of one pass over the kernel.
+constexpr double kMostAccesses = 1e6;  ///< Line accesses of one pass over the kernel.
 constexpr int kTensorShift = 44;       ///< Tensors lie far apart.
 constexpr std::uint64_t kColdShift = 60;
 

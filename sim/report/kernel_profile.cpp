@@ -8,7 +8,7 @@ namespace voltaic::report {
 KernelProfile kernel_profile(const kernel::Launch& launch, const cycle::Profile& profile, const arch::GpuSpec& gpu) {
   KernelProfile out;
   out.name = launch.name;
-  out.gpu = gpu.product.empty() ? gpu.name : gpu.product;
+  out.gpu = gpu.name;
   out.duration = profile.cost.time;
   out.clock = profile.clock;
   out.cycles = (profile.cost.time * profile.clock).value;
@@ -27,6 +27,11 @@ KernelProfile kernel_profile(const kernel::Launch& launch, const cycle::Profile&
   counters.cycles =
       std::max(counters.cycles, out.cycles);  // A profiler's elapsed cycles have the kernel's start in them.
   out.metrics = cycle::metrics({counters, main.machine, main.program, main.sampled.ctas_per_sm}, gpu, profile.clock);
+  // Occupancy belongs to one program: the longest one, whose limits the page shows.
+  const cycle::Metrics alone =
+      cycle::metrics({main.sampled.counters, main.machine, main.program, main.sampled.ctas_per_sm}, gpu, profile.clock);
+  out.metrics.achieved_warps = alone.achieved_warps;
+  out.metrics.achieved_occupancy = alone.achieved_occupancy;
   out.block = out.metrics.threads_per_cta;
   return out;
 }

@@ -176,6 +176,7 @@ std::string launch(const Metrics& m) {
 }
 
 std::string occupancy(const Metrics& m) {
+  constexpr double kWarp = 32;
   const std::pair<std::optional<int>, std::string_view> limits[] = {{m.limit_registers, "registers"},
                                                                     {m.limit_shared, "shared memory"},
                                                                     {m.limit_warps, "warps"},
@@ -184,7 +185,12 @@ std::string occupancy(const Metrics& m) {
     return a.first.value_or(INT32_MAX) < b.first.value_or(INT32_MAX);
   });
   std::string out;
-  if (least->first && m.theoretical_occupancy < 1) {
+  const double resident = kWarp * m.theoretical_warps / std::max(1, m.threads_per_cta);
+  if (least->first && resident < *least->first - 0.5) {
+    out =
+        fmt::format("Theoretical Occupancy is {}: the library's kernel holds {:.0f} CTAs per SM, fewer than would fit.",
+                    format_percent(m.theoretical_occupancy), resident);
+  } else if (least->first && m.theoretical_occupancy < 1) {
     out = fmt::format("Theoretical Occupancy is {}, limited by {} ({} CTAs per SM).",
                       format_percent(m.theoretical_occupancy), least->second, *least->first);
   }

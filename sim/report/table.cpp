@@ -116,9 +116,8 @@ std::string generation_part(const Prediction& p, const PageStyle& style) {
 std::string memory_part(const Prediction& p, const PageStyle& style) {
   const auto gib = [](std::int64_t bytes) { return format_gib(static_cast<double>(bytes)); };
   std::string out = bold("Memory", style) + '\n';
-  out +=
-      fmt::format("  {} of {}: {}, most of it {}\n", gib(p.memory_total()), gib(p.memory.capacity),
-                  p.fits() ? "fits" : "does not fit", spoken(p.memory.largest()));
+  out += fmt::format("  {} of {}: {}, most of it {}\n", gib(p.memory_total()), gib(p.memory.capacity),
+                     p.fits() ? "fits" : "does not fit", spoken(p.memory.largest()));
   std::string line;
   for (const auto& [name, bytes] : p.memory.parts()) {
     if (bytes > 0) line += fmt::format("{}{} {}", line.empty() ? "" : ", ", spoken(name), gib(bytes));

@@ -125,8 +125,12 @@ std::pair<std::int64_t, std::int64_t> cycle_window(const CommandLine& line, cons
   const auto first = std::from_chars(text.data(), end, from);
   if (first.ec == std::errc{} && first.ptr != end && *first.ptr == ':') {
     const auto second = std::from_chars(first.ptr + 1, end, to);
-    constexpr std::int64_t kMost = 1'000'000'000'000;
-    if (second.ec == std::errc{} && second.ptr == end && from >= 0 && from < to && to <= kMost) return {from, to};
+    constexpr std::int64_t kMost = 1'000'000'000'000, kWidest = 1'000'000;
+    if (second.ec == std::errc{} && second.ptr == end && from >= 0 && from < to && to <= kMost) {
+      if (to - from <= kWidest) return {from, to};
+      throw UsageError(
+          fmt::format("--trace-cycles: expected a window of at most {} cycles, got {}", kWidest, to - from));
+    }
   }
   throw UsageError(fmt::format("--trace-cycles: expected FROM:TO in cycles, like 0:5000, got '{}'", one_line(text)));
 }

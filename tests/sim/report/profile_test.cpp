@@ -49,6 +49,7 @@ cycle::Metrics streaming() {
   m.threads_per_cta = 256;
   m.waves_per_sm = 1.25;
   m.theoretical_occupancy = 0.75;
+  m.theoretical_warps = 48;
   m.achieved_occupancy = 0.74;
   m.limit_registers = 6;
   m.limit_ctas = 16;
