@@ -79,8 +79,9 @@ class TensorKernel {
     if (p_.dequantise) g.convert = conversion(b_elements / kLanes);
     g.math = Op::mma;
     g.count = std::ceil(warp_.m / mma.m) * std::ceil(warp_.n / mma.n) * mma.issues;
-    const double latency = interval() * mma.issues + gpu_.pipeline.mma_latency.value;
-    g.last_stall = static_cast<int>(std::clamp(latency - (g.count - mma.issues) * interval(), 1.0, 255.0));
+    // A step waits for the same one of the group before.
+    const double latency = interval() + gpu_.pipeline.mma_latency.value;
+    g.last_stall = static_cast<int>(std::clamp(latency - (g.count - 1) * interval(), 1.0, 255.0));
     return g;
   }
 

@@ -172,7 +172,7 @@ Sampled Samples::run() const {
   mend(c);
   c.sms = 1;
   scale(c, plan_.active_sms);
-  set_traffic(c, detail::traffic(program_, nest_, plan_), machine_);
+  set_traffic(c, detail::traffic(program_, nest_, plan_, machine_), machine_);
   if (samples.lines() > 1) c.cycles = std::min(c.cycles, one_by_one(sharing));
   if (waves) c.cycles -= saved_by_tail();
   Counters one = c;

@@ -19,7 +19,7 @@ enum class L2Model : std::uint8_t {
 /// One warp's cycles in one state, for traces.
 struct WarpSpan {
   std::int64_t from = 0, to = 0;  ///< Cycles.
-  std::uint16_t warp = 0;  ///< 32 (sub-partition + sub-partitions x slot of its CTA) + index within the CTA.
+  std::uint16_t warp = 0;         ///< 32 (sub-partition + sub-partitions x slot of its CTA) + index within the CTA.
   Stall state = Stall::selected;
   Op op = Op::nop;  ///< Of the instruction that issues (selected) or is waited with.
 };

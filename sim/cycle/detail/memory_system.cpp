@@ -8,7 +8,6 @@ namespace voltaic::cycle::detail {
 namespace {
 
 constexpr double kSector = 32;
-constexpr int kSliceShift = 7;    ///< Lines of 128 bytes go to one slice,
 constexpr int kChannelShift = 9;  ///< blocks of 512 bytes to one channel.
 
 /// Spreads addresses over servers as the hardware's hash does: no stride keeps to a few of them.
@@ -54,9 +53,11 @@ MemorySystem::MemorySystem(const Program& program, const Machine& machine, const
   if (options.l2 == L2Model::tags) tags_.emplace(machine.l2_capacity, machine.l2_ways);
 }
 
-double MemorySystem::l2_start(std::uint64_t address, double bytes, double at, Counters& counters) {
+double MemorySystem::l2_start(double bytes, double at, Counters& counters) {
   const double service = bytes / slice_rate_;
-  Server& slice = slices_.size() == 1 ? slices_[0] : slices_[server_of(address >> kSliceShift, slices_.size())];
+  // The rate was measured with the conflicts of hashed addresses in it, so requests go round the slices.
+  next_slice_ = next_slice_ + 1 >= slices_.size() ? 0 : next_slice_ + 1;
+  Server& slice = slices_[next_slice_];
   counters.l2_busy += service / static_cast<double>(slices_.size());
   return slice.take(at, service);
 }
@@ -92,12 +93,11 @@ double MemorySystem::read(const LineRequest& request, double at, Counters& count
   TensorState& tensor = tensors_[request.tensor];
   counters.l2_read_sectors += request.sectors;
   const double far = tensor.far_share > 0 ? machine_.l2_far_share : 1;
-  const double start = l2_start(request.address, bytes / far, at, counters);
+  const double start = l2_start(bytes / far, at, counters);
+  if (tensor.far_share > 0) counters.far_sectors += request.sectors / 2.0;  // half of all addresses lie there
   if (!missing(request, tensor, false)) {
     counters.l2_hit_sectors += request.sectors;
-    if (!tensor.far.draw(tensor.far_share)) return start + machine_.l2_latency;
-    counters.far_sectors += request.sectors;
-    return start + machine_.l2_far_latency;
+    return start + (tensor.far_share > 0 ? machine_.l2_far_latency : machine_.l2_latency);
   }
   const double to_dram = machine_.l2_latency / 2;  // Half of a hit's time is the way there.
   const double served = dram_start(request, bytes, false, start + to_dram, counters);
@@ -108,13 +108,11 @@ double MemorySystem::write(const LineRequest& request, double at, Counters& coun
   const double bytes = kSector * request.sectors;
   TensorState& tensor = tensors_[request.tensor];
   counters.l2_write_sectors += request.sectors;
-  const double start = l2_start(request.address, bytes, at, counters);
+  counters.l2_hit_sectors += request.sectors;  // L2 takes writes in; what it drops for them is another matter
+  const double start = l2_start(bytes, at, counters);
   const double to_l2 = machine_.l2_latency / 2;
   const bool through = tags_ ? missing(request, tensor, true) : tensor.write_back.draw(tensor.write_back_share);
-  if (!through) {
-    counters.l2_hit_sectors += request.sectors;
-    return start + to_l2;
-  }
+  if (!through) return start + to_l2;
   double arrives = start + to_l2;
   if (machine_.fills_cut_sectors && request.cut > 0) {
     arrives = dram_start(request, kSector * request.cut, false, arrives, counters);

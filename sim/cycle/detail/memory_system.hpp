@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -26,20 +27,30 @@ struct LineRequest {
 };
 
 /// One server in virtual time: requests come in nearly the order of their arrival. What arrives before the end of the
-/// queue may use idle time that later arrivals have skipped, so that nobody waits for work that is not there; in all,
-/// no more is served than the time that has passed allows.
+/// queue may use idle times from its own arrival on, so that nobody waits for work that is not there, and no more is
+/// served in any time than it allows. The last idle times are kept; more of them change nothing.
 class Server {
  public:
   /// When the service of a request that arrives at `at` begins.
   double take(double at, double service) {
+    constexpr double kNothing = 1e-9;
+    if (service < kNothing) return at;
     if (at >= free_) {
-      idle_ = std::min(kRemembered, idle_ + at - free_);
+      if (at > free_) gaps_[newest_ = (newest_ + 1) % kGaps] = {free_, at};
       free_ = at + service;
       return at;
     }
-    if (std::min(idle_, free_ - at) >= service) {
-      idle_ -= service;
-      return at;
+    for (std::size_t i = 1; i <= kGaps; ++i) {  // the oldest first
+      Gap& gap = gaps_[(newest_ + i) % kGaps];
+      const double start = std::max(at, gap.begin);
+      if (gap.end - start < service) continue;
+      // The larger part of what is left stays.
+      if (start - gap.begin > gap.end - start - service) {
+        gap.end = start;
+      } else {
+        gap.begin = start + service;
+      }
+      return start;
     }
     const double start = free_;
     free_ += service;
@@ -47,8 +58,13 @@ class Server {
   }
 
  private:
-  static constexpr double kRemembered = 4096;  ///< Cycles; requests are hardly further out of order.
-  double free_ = 0, idle_ = 0;
+  static constexpr std::size_t kGaps = 16;
+  struct Gap {
+    double begin = 0, end = 0;
+  };
+  double free_ = 0;
+  std::array<Gap, kGaps> gaps_{};
+  std::size_t newest_ = 0;
 };
 
 /// A value that comes up in shares of one: true `share` of the times, evenly spread.
@@ -78,10 +94,10 @@ class MemorySystem {
 
  private:
   struct TensorState {
-    Spread miss, far, write_back;
+    Spread miss, write_back;
     double miss_share = 0, far_share = 0, write_back_share = 0;
   };
-  double l2_start(std::uint64_t address, double bytes, double at, Counters& counters);
+  double l2_start(double bytes, double at, Counters& counters);
   double dram_start(const LineRequest& request, double bytes, bool write, double at, Counters& counters);
   std::size_t channel_of(std::uint64_t address);
   bool missing(const LineRequest& request, TensorState& tensor, bool write);
@@ -89,7 +105,7 @@ class MemorySystem {
   const Machine& machine_;
   std::vector<TensorState> tensors_;
   std::vector<Server> slices_, channels_;
-  std::size_t next_channel_ = 0;
+  std::size_t next_slice_ = 0, next_channel_ = 0;
   double slice_rate_, channel_rate_;
   bool slices_alone_;
   double read_bytes_ = 0, written_bytes_ = 0;

@@ -17,6 +17,12 @@ int sectors_of(const Access& access, int line) {
 
 }  // namespace
 
+double cut_share(const Access& access) {
+  // A run that begins inside a sector ends inside one: two are cut for one that it touches beyond its bytes.
+  const double whole = std::floor(access.bytes / kSector);
+  return std::clamp(2 * (access.sectors - whole) / std::max<double>(access.sectors, 1), 0.0, 1.0);
+}
+
 MemoryUnit::Times MemoryUnit::global(int partition, double at, Op op, std::uint16_t index, std::uint64_t address,
                                      Counters& counters) {
   const Access& access = program_.accesses[index];
@@ -69,9 +75,7 @@ double MemoryUnit::read_lines(const Access& access, std::size_t index, double st
 
 double MemoryUnit::write_lines(const Access& access, double start, std::uint64_t address, Counters& counters) {
   double done = start;
-  // A run that begins inside a sector ends inside one: two are cut for one that it touches beyond its bytes.
-  const double whole = std::floor(access.bytes / kSector);
-  const double cut = std::clamp(2 * (access.sectors - whole) / std::max<double>(access.sectors, 1), 0.0, 1.0);
+  const double cut = cut_share(access);
   for (int line = 0; line < access.lines; ++line) {
     const int sectors = sectors_of(access, line);
     if (sectors == 0) continue;

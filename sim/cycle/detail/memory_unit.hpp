@@ -65,6 +65,9 @@ class InFlight {
   double held_ = 0, limit_;
 };
 
+/// Share of the sectors of a store of which a part only is written.
+double cut_share(const Access& access);
+
 class MemoryUnit {
  public:
   MemoryUnit(const Program& program, const Machine& machine, MemorySystem& behind)

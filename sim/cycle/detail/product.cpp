@@ -76,7 +76,7 @@ Product product_of(const arch::GpuSpec& gpu, DataType math, bool tensor_cores) {
   }
   if (!(rate > 0)) rate = gpu.sm.fp32_lanes;
   p.interval = p.macs * std::max(1, gpu.sm.sub_partitions) / std::max(rate, 1.0);
-  if (p.tensor()) p.latency += p.interval * p.shape.issues;
+  if (p.tensor()) p.latency += p.interval;
   return p;
 }
 
@@ -131,7 +131,7 @@ void emit_product(Emitter& e, const Product& p, const WarpProduct& w, int board)
   const Operand b(e, p, p.tensor() ? up(w.n, p.shape.n) : w.n, step, w.b_in_registers);
   const double count = instructions_per_step(p, w);
   // The next step adds to the same accumulators: few independent instructions leave part of the latency open.
-  const double open = p.latency - (count - (p.tensor() ? p.shape.issues : 1)) * p.interval;
+  const double open = p.latency - (count - 1) * p.interval;
   // A program without room for another loop has its steps in pieces.
   const bool room = e.program.loops.size() < kLoopDepth;
   const double pieces = room ? steps : std::min(steps, kMostUnrolled);

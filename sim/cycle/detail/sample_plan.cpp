@@ -6,6 +6,8 @@
 #include <functional>
 #include <queue>
 
+#include "sim/cycle/detail/memory_unit.hpp"
+
 namespace voltaic::cycle::detail {
 namespace {
 
@@ -93,7 +95,7 @@ Plan make_plan(const Program& program, std::int64_t sms, int ctas_per_sm) {
   return plan;
 }
 
-Traffic traffic(const Program& program, const LoopNest& nest, const Plan& plan) {
+Traffic traffic(const Program& program, const LoopNest& nest, const Plan& plan, const Machine& machine) {
   constexpr double kSector = 32;
   Traffic out;
   for (std::size_t i = 0; i < program.code.size(); ++i) {
@@ -106,7 +108,8 @@ Traffic traffic(const Program& program, const LoopNest& nest, const Plan& plan) 
     if (in.op == Op::store_global || in.op == Op::atomic) {
       const double through = sectors * tensor.write_back;
       out.l2_write_sectors += sectors;
-      out.l2_hit_sectors += sectors - through;
+      out.l2_hit_sectors += sectors;
+      if (machine.fills_cut_sectors) out.dram_read_bytes += kSector * through * cut_share(access);
       out.dram_write_bytes += kSector * through;
       continue;
     }

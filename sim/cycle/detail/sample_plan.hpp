@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/cycle/machine.hpp"
 #include "sim/cycle/program.hpp"
 
 namespace voltaic::cycle::detail {
@@ -49,6 +50,6 @@ struct Traffic {
   double l2_read_sectors = 0, l2_write_sectors = 0, l2_hit_sectors = 0;
   double dram_read_bytes = 0, dram_write_bytes = 0;
 };
-Traffic traffic(const Program& program, const LoopNest& nest, const Plan& plan);
+Traffic traffic(const Program& program, const LoopNest& nest, const Plan& plan, const Machine& machine);
 
 }  // namespace voltaic::cycle::detail

@@ -136,7 +136,7 @@ void SmCore::book(const SubPartition& part, const Warp& warp, const Decoded::Ste
   const std::int64_t begin = warp.last + 1;
   const std::int64_t fixed = std::clamp(warp.fixed_until, begin, at);
   const std::int64_t ready = std::clamp(warp.ready, fixed, at);
-  const std::int64_t others = at > ready ? std::min(at - ready, part.issues_between(ready, at)) : 0;
+  const std::int64_t others = at > ready ? part.turns_of_others(ready, at, step.gate, step.interval) : 0;
   const std::int64_t open = at - others;
   const auto add = [&](Stall state, std::int64_t cycles) {
     booked_.warp_cycles[static_cast<std::size_t>(state)] += cycles;
@@ -325,7 +325,7 @@ void SmCore::issue_one(SubPartition& part, std::int64_t at) {
   Warp& warp = warps_[part.take()];
   const Decoded::Step& step = decoded_.steps[warp.step];
   book(part, warp, step, at);
-  part.note_issue(at);
+  part.note_issue(at, step.gate);
   ++booked_.issued[static_cast<std::size_t>(step.op)];
   execute(warp, step, at, part);
   warp.last = at;

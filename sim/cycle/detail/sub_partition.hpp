@@ -66,20 +66,18 @@ class SubPartition {
     return warps_[picked_].warp;
   }
 
-  /// Keeps the cycle of an issue; cycles come in order.
-  void note_issue(std::int64_t at) { issues_[noted_++ % kNoted] = at; }
-  /// How many of the cycles from `from` until now, `at`, saw another warp issue.
-  std::int64_t issues_between(std::int64_t from, std::int64_t at) const {
-    const std::uint64_t known = std::min<std::uint64_t>(noted_, kNoted);
-    std::uint64_t low = noted_ - known, high = noted_;
-    while (low < high) {
-      const std::uint64_t middle = low + (high - low) / 2;
-      (issues_[middle % kNoted] < from ? low : high) = issues_[middle % kNoted] < from ? middle + 1 : middle;
-    }
-    const auto met = static_cast<std::int64_t>(noted_ - high);
-    if (high > noted_ - known || known < kNoted) return met;
-    const std::int64_t covered = at - issues_[high % kNoted];  // Waited for longer than is kept: the same all along.
-    return covered > 0 ? (at - from) * met / covered : met;
+  /// Keeps the cycle of an issue and its pipe; cycles come in order.
+  void note_issue(std::int64_t at, Pipe pipe) {
+    all_.note(at);
+    by_pipe_[static_cast<std::size_t>(pipe)].note(at);
+  }
+  /// Of the cycles from `ready` until now, `at`, in which a warp waited for `pipe`: those in which the pipe would have
+  /// taken it and another warp issued. An issue closes its pipe for the rest of `interval`.
+  std::int64_t turns_of_others(std::int64_t ready, std::int64_t at, Pipe pipe, double interval) const {
+    const std::int64_t waited = at - ready;
+    const std::int64_t same = by_pipe_[static_cast<std::size_t>(pipe)].between(ready, at);
+    const auto closed = static_cast<std::int64_t>(static_cast<double>(same) * std::max(0.0, interval - 1));
+    return std::min(all_.between(ready, at), std::max<std::int64_t>(0, waited - closed));
   }
 
   std::int64_t gate(Pipe pipe) const { return gates_[static_cast<std::size_t>(pipe)]; }
@@ -95,7 +93,33 @@ class SubPartition {
 
  private:
   static constexpr std::size_t kNone = ~std::size_t{0};
-  static constexpr std::uint64_t kNoted = 64;
+  /// The last issues.
+  class Notes {
+   public:
+    void note(std::int64_t at) { cycles_[count_++ % kKept] = at; }
+    /// How many of the cycles from `from` until now, `at`, are noted; of a longer wait than is kept, the same share.
+    std::int64_t between(std::int64_t from, std::int64_t at) const {
+      const std::uint64_t known = std::min<std::uint64_t>(count_, kKept);
+      std::uint64_t low = count_ - known, high = count_;
+      while (low < high) {
+        const std::uint64_t middle = low + (high - low) / 2;
+        if (cycles_[middle % kKept] < from) {
+          low = middle + 1;
+        } else {
+          high = middle;
+        }
+      }
+      const auto met = static_cast<std::int64_t>(count_ - high);
+      if (high > count_ - known || known < kKept) return met;
+      const std::int64_t covered = at - cycles_[high % kKept];
+      return covered > 0 ? (at - from) * met / covered : met;
+    }
+
+   private:
+    static constexpr std::uint64_t kKept = 64;
+    std::array<std::int64_t, kKept> cycles_{};
+    std::uint64_t count_ = 0;
+  };
   struct Entry {
     std::int64_t ready;
     std::uint32_t warp, gate;
@@ -108,8 +132,8 @@ class SubPartition {
   std::vector<std::int64_t> eligible_;
   std::array<std::int64_t, kPipes> gates_{};
   std::array<double, kPipes> free_{};
-  std::array<std::int64_t, kNoted> issues_{};
-  std::uint64_t noted_ = 0;
+  Notes all_;
+  std::array<Notes, kPipes> by_pipe_{};
   std::size_t last_ = kNone, picked_ = 0;
 };
 
