@@ -40,7 +40,9 @@ class Server {
       free_ = at + service;
       return at;
     }
-    for (std::size_t i = 1; i <= kGaps; ++i) {  // the oldest first
+    // Gaps are in order, so none reaches further than the newest one.
+    const std::size_t tried = gaps_[newest_].end - at < service ? 0 : kGaps;
+    for (std::size_t i = 1; i <= tried; ++i) {  // the oldest first
       Gap& gap = gaps_[(newest_ + i) % kGaps];
       const double start = std::max(at, gap.begin);
       if (gap.end - start < service) continue;
